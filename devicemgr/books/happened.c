@@ -148,14 +148,8 @@ static void set_devices(struct devicemgr_event *event, const struct granted *dev
         devices->len < DEVICEMGR_EVENT_IDS_MAX ? devices->len : (size_t)DEVICEMGR_EVENT_IDS_MAX;
 
     names->v = mem_alloc(len, sizeof *names->v);
-    for (; names->len < len; names->len++) {
-        const struct granted_device *device = &devices->v[names->len];
-        size_t bytes = strlen(device->pool) + 1 + strlen(device->device) + 1;
-        char *name = mem_alloc(bytes, 1);
-
-        stpcpy(stpcpy(stpcpy(name, device->pool), "/"), device->device);
-        names->v[names->len] = name;
-    }
+    for (; names->len < len; names->len++)
+        names->v[names->len] = granted_device_id(&devices->v[names->len]);
     event->ids = (const char *const *)names->v;
     event->ids_len = names->len;
     event->ids_total = devices->len;

@@ -35,7 +35,7 @@ void ledger_touch_pod(struct state *state, const struct pod *pod)
 void ledger_restored(struct state *state)
 {
     for (struct pod *pod = state->pods.by_uid; pod; pod = pod->hh.next) {
-        if (pod->tokens_len > 0)
+        if (pod->tokens.len > 0)
             pod_set_remembers(pod); /* of which the rows may have gone before */
         else if (!allocations_of_pod(&state->allocations, pod->uid))
             dirty_touch_pod(state, pod->uid); /* its allocations' rows were damaged */

@@ -211,8 +211,8 @@ uint8_t *record_of_pod(const struct pod *pod, uint64_t now_ms, size_t *bytes_len
     row.namespace_ = pod->pod_namespace;
     row.name = pod->name;
     row.boot_id = pod->boot_id;
-    row.tokens = pod->tokens;
-    row.n_tokens = pod->tokens_len;
+    row.tokens = pod->tokens.v;
+    row.n_tokens = pod->tokens.len;
     if (pod->newest) {
         row.sandbox_id = pod->newest->id;
         row.attempt = pod->newest->attempt;

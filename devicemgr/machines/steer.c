@@ -253,13 +253,10 @@ static void tell_grace(const struct state *state, const struct steer *steer, str
     text_add_duration(text, end_ms - state->now_ms);
 }
 
-/* Pods by uid, each once. */
+/* Each once. */
 static void note_pod(void *user, const struct evictable *evictable)
 {
-    struct ids *pods = user;
-
-    if (!ids_contain(pods, evictable->pod_uid))
-        ids_add(pods, evictable->pod_uid);
+    ids_add_new(user, evictable->pod_uid);
 }
 
 /* Who would have to go, or has: the first few by name. */

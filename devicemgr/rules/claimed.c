@@ -68,9 +68,8 @@ static void add_unread(const struct state *state, const struct devicemgr_create 
     for (size_t i = 0; i < first; i++) {
         const char *name = request->cdi_devices[i];
 
-        if (claim_has_cdi(claim, name) && !is_named(request, first, name) &&
-            !ids_contain(unread, name))
-            ids_add(unread, name);
+        if (claim_has_cdi(claim, name) && !is_named(request, first, name))
+            ids_add_new(unread, name);
     }
 }
 

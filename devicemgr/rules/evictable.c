@@ -148,9 +148,8 @@ static void look_at_claim(struct walk *walk, const struct claim *claim)
     holder.untold = walk->state->settings.cluster && !holder.consumers;
     for (size_t i = 0; i < devices->len; i++) {
         const struct granted_device *device = &devices->v[i];
-        char *id = mem_alloc(strlen(device->pool) + strlen(device->device) + 2, 1);
+        char *id = granted_device_id(device);
 
-        strcpy(stpcpy(stpcpy(id, device->pool), "/"), device->device);
         holder.id = id;
         holder.tolerations =
             consumers_tolerations(holder.consumers, claim->driver, device->pool, device->device);

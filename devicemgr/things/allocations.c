@@ -188,8 +188,8 @@ static void allocation_free(struct allocations *table, struct allocation *alloca
 
 void allocations_remove(struct allocations *table, struct allocation *allocation)
 {
-    if (allocation->shown != SHOWN_NOTHING && !ids_contain(&table->dropped, allocation->resource))
-        ids_add(&table->dropped, allocation->resource);
+    if (allocation->shown != SHOWN_NOTHING)
+        ids_add_new(&table->dropped, allocation->resource);
     for (size_t i = 0; i < allocation->ids.len; i++)
         owners_remove(&table->devices, (const char *[]){allocation->resource, allocation->ids.v[i]},
                       2, allocation);

@@ -6,6 +6,14 @@
 #include "devicemgr/things/limits.h"
 #include "devicemgr/things/mem.h"
 
+char *granted_device_id(const struct granted_device *device)
+{
+    char *id = mem_alloc(strlen(device->pool) + strlen(device->device) + 2, 1);
+
+    stpcpy(stpcpy(stpcpy(id, device->pool), "/"), device->device);
+    return id;
+}
+
 void granted_fini(struct granted *granted)
 {
     for (size_t i = 0; i < granted->len; i++) {

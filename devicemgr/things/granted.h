@@ -17,6 +17,9 @@ struct granted_device {
     struct ids cdi; /* names by which the runtime knows it */
 };
 
+/* "pool/device", as people read it; the caller frees it. */
+char *granted_device_id(const struct granted_device *device);
+
 /* A zeroed struct is an empty list. */
 struct granted {
     struct granted_device *v;

@@ -45,6 +45,14 @@ bool ids_contain(const struct ids *ids, const char *id)
     return false;
 }
 
+bool ids_add_new(struct ids *ids, const char *id)
+{
+    if (ids_contain(ids, id))
+        return false;
+    ids_add(ids, id);
+    return true;
+}
+
 bool ids_equal(const struct ids *a, const struct ids *b)
 {
     if (a->len != b->len)

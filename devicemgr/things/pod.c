@@ -98,20 +98,13 @@ bool pods_gone(const struct pods *pods, const char *uid)
     return gone_find(pods, uid) != NULL;
 }
 
-static void names_free(char **names, size_t len)
-{
-    for (size_t i = 0; i < len; i++)
-        free(names[i]);
-    free(names);
-}
-
 void pods_remove(struct pods *pods, struct pod *pod)
 {
     gone_add(pods, pod->uid);
     while (pod->sandboxes)
         sandbox_free(pods, pod->sandboxes);
-    names_free(pod->ignored, pod->ignored_len);
-    names_free(pod->tokens, pod->tokens_len);
+    ids_fini(&pod->ignored);
+    ids_fini(&pod->tokens);
     HASH_DEL(pods->by_uid, pod);
     free(pod->uid);
     free(pod->pod_namespace);
@@ -359,33 +352,15 @@ void pods_forget_stopping(struct pods *pods, const char *id)
         ending_free(pods, ending);
 }
 
-static bool names_have(char *const *names, size_t len, const char *name)
-{
-    for (size_t i = 0; i < len; i++) {
-        if (strcmp(names[i], name) == 0)
-            return true;
-    }
-    return false;
-}
-
-/* True if it was not there, and there was room. */
-static bool names_add(char ***names, size_t *len, size_t max, const char *name)
-{
-    if (*len == max || names_have(*names, *len, name))
-        return false;
-    *names = mem_grow(*names, *len, sizeof **names);
-    (*names)[(*len)++] = mem_strdup(name);
-    return true;
-}
-
 bool pod_ignore_once(struct pod *pod, const char *container)
 {
-    return names_add(&pod->ignored, &pod->ignored_len, POD_IGNORED_MAX, container);
+    return pod->ignored.len < POD_IGNORED_MAX && ids_add_new(&pod->ignored, container);
 }
 
 void pod_note_token(struct pod *pod, const char *container)
 {
-    names_add(&pod->tokens, &pod->tokens_len, POD_TOKENS_MAX, container);
+    if (pod->tokens.len < POD_TOKENS_MAX)
+        ids_add_new(&pod->tokens, container);
 }
 
 void pod_set_remembers(struct pod *pod)
@@ -395,5 +370,5 @@ void pod_set_remembers(struct pod *pod)
 
 bool pod_had_token(const struct pod *pod, const char *container)
 {
-    return names_have(pod->tokens, pod->tokens_len, container);
+    return ids_contain(&pod->tokens, container);
 }

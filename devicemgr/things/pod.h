@@ -30,6 +30,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "devicemgr/things/ids.h"
 #include "devicemgr/things/mem.h"
 #include "devicemgr/things/toleration.h"
 
@@ -64,13 +65,12 @@ struct pod {
     struct sandbox *newest; /* NULL: not known */
     bool removed;           /* its newest sandbox was, while a container of an older one may run */
     bool stored;            /* the store may have a row of it; checkpoint.c's */
-    char **ignored;         /* containers whose request annotation was ignored, and logged */
-    char **tokens;          /* containers for which the kubelet has asked by token */
+    struct ids ignored;     /* containers whose request annotation was ignored, and logged */
+    struct ids tokens;      /* containers for which the kubelet has asked by token */
     struct sandbox *sandboxes; /* by pod_next, the one added last first */
-    size_t ignored_len, tokens_len;
-    bool static_pod; /* of a manifest, by its annotations */
-    bool remembers;  /* its tokens, when it has no allocation any more */
-    char *tolerates; /* its annotation of that, as it was told last; NULL: none was */
+    bool static_pod;           /* of a manifest, by its annotations */
+    bool remembers;            /* its tokens, when it has no allocation any more */
+    char *tolerates;           /* its annotation of that, as it was told last; NULL: none was */
     struct tolerations tolerations; /* the same, read; none, if it cannot be */
     UT_hash_handle hh;
 };

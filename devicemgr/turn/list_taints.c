@@ -113,10 +113,7 @@ static void add_of_cluster(void *user, const char *driver, const char *id,
 
 static void note_pod(void *user, const struct evictable *evictable)
 {
-    struct ids *pods = user;
-
-    if (!ids_contain(pods, evictable->pod_uid))
-        ids_add(pods, evictable->pod_uid);
+    ids_add_new(user, evictable->pod_uid);
 }
 
 /* A rule is of devices that are not named one by one. */
