@@ -46,10 +46,10 @@ struct devicemgr_verdict {
     const V1beta1__ContainerAllocateResponse *options;
 };
 
-/* What has come to pass that who watches the node wants to hear of. */
 /* Who asks for a pod's end, where that is a taint of its device. */
 #define DEVICEMGR_ASKER_EVICTION "eviction"
 
+/* What has come to pass that who watches the node wants to hear of. */
 enum devicemgr_event_kind {
     DEVICEMGR_EVENT_REGISTERED, /* a plugin, which has told its options */
     DEVICEMGR_EVENT_LOST,       /* its connection; `text`: how */

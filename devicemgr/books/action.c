@@ -1,5 +1,6 @@
 #include "devicemgr/books/action.h"
 
+#include "devicemgr/things/claim.h"
 #include "devicemgr/things/mem.h"
 #include "devicemgr/things/options.h"
 
@@ -40,6 +41,20 @@ struct devicemgr_eviction *action_eviction(const struct devicemgr_eviction *from
     to->pod_name = mem_text_move(&end, from->pod_name);
     to->why = mem_text_move(&end, from->why);
     return to;
+}
+
+struct devicemgr_claim *action_claim(const struct claim *claim)
+{
+    struct devicemgr_claim *names =
+        mem_alloc(sizeof *names + mem_text_bytes(claim->pod_namespace) +
+                      mem_text_bytes(claim->name) + mem_text_bytes(claim->uid),
+                  1);
+    char *end = (char *)(names + 1);
+
+    names->pod_namespace = mem_text_move(&end, claim->pod_namespace);
+    names->name = mem_text_move(&end, claim->name);
+    names->uid = mem_text_move(&end, claim->uid);
+    return names;
 }
 
 /* The oldest; ownership goes out. NULL: none. */
@@ -158,7 +173,7 @@ static void carry_out(const struct action *a, const struct devicemgr_ports *port
     case ACTION_NONE:
         break;
     case ACTION_ENDPOINT_OPEN:
-        ports->endpoint_open(user, a->subject, a->text, a->socket_name);
+        ports->endpoint_open(user, a->subject, a->resource, a->socket_name);
         break;
     case ACTION_ENDPOINT_CLOSE:
         ports->endpoint_close(user, a->subject);

@@ -7,35 +7,37 @@
 #include "devicemgr/ports.h"
 #include "devicemgr/things/ids.h"
 
-/* One per port, and one that was called off. */
+/* One per port, with what is filled in besides the subject, and one that was called off. */
 enum action_kind {
     ACTION_NONE,
-    ACTION_ENDPOINT_OPEN,
+    ACTION_ENDPOINT_OPEN, /* resource, socket_name */
     ACTION_ENDPOINT_CLOSE,
-    ACTION_REGISTER_DONE,
-    ACTION_ALLOCATE,
-    ACTION_PREFER,
-    ACTION_PRESTART,
-    ACTION_CALL_CANCEL,
-    ACTION_COMMIT,
-    ACTION_CONTAINER_CHECK,
+    ACTION_REGISTER_DONE,   /* code, text */
+    ACTION_ALLOCATE,        /* call, ids, timeout_ms */
+    ACTION_PREFER,          /* likewise, and must_include, size */
+    ACTION_PRESTART,        /* call, ids, timeout_ms */
+    ACTION_CALL_CANCEL,     /* call; no subject */
+    ACTION_COMMIT,          /* rows */
+    ACTION_CONTAINER_CHECK, /* text: the container's id */
     ACTION_RUNTIME_LIST,
-    ACTION_STOP_CONTAINER,
+    ACTION_STOP_CONTAINER, /* likewise; timeout_ms */
     ACTION_STOP_CANCEL,
-    ACTION_EVICT_POD,
+    ACTION_EVICT_POD, /* eviction */
     ACTION_EVICT_CANCEL,
-    ACTION_VERDICT,
-    ACTION_PREFERRED,
-    ACTION_EVENT,
-    ACTION_STEERED,
-    ACTION_DRIVER_REGISTERED,
-    ACTION_DRIVER_PREPARE,
-    ACTION_DRIVER_UNPREPARE,
-    ACTION_DRIVER_SETTLE,
-    ACTION_CLAIM_LOOK,
-    ACTION_CLAIM_DONE,
-    ACTION_LOG,
+    ACTION_VERDICT,           /* code, text, resource, held_ms, options */
+    ACTION_PREFERRED,         /* ids */
+    ACTION_EVENT,             /* event; no subject */
+    ACTION_STEERED,           /* code, changed, text */
+    ACTION_DRIVER_REGISTERED, /* code, text */
+    ACTION_DRIVER_PREPARE,    /* call, claim, timeout_ms */
+    ACTION_DRIVER_UNPREPARE,  /* likewise */
+    ACTION_DRIVER_SETTLE,     /* likewise */
+    ACTION_CLAIM_LOOK,        /* claim; no subject */
+    ACTION_CLAIM_DONE,        /* code, text, response */
+    ACTION_LOG,               /* code, about, text; no subject */
 };
+
+struct claim;
 
 /* A row with everything it points to. */
 struct action_row {
@@ -58,7 +60,7 @@ struct action {
     bool changed; /* what an operator asked for was not so before */
     char *text;
     char *socket_name;
-    char *resource; /* of a refusal; NULL: not about one */
+    char *resource; /* NULL: not about one */
     struct ids ids;
     struct ids must_include;
     V1beta1__ContainerAllocateResponse *options;
@@ -84,8 +86,9 @@ struct action *action_push(struct action_queue *queue, enum action_kind kind, ui
 /* What an operator asked for is over: `code`, and whether it has `changed` anything; `text` is copied. */
 void action_steered(struct action_queue *queue, uint64_t number, int code, bool changed,
                     const char *text);
-/* A copy in one piece, for an action. */
+/* Copies in one piece, for an action. */
 struct devicemgr_eviction *action_eviction(const struct devicemgr_eviction *from);
+struct devicemgr_claim *action_claim(const struct claim *claim);
 /* Calls off what is queued of that kind for that subject and call (0: it has none), in time. False:
  * nothing is. */
 bool actions_drop(struct action_queue *queue, enum action_kind kind, uint64_t subject,

@@ -151,7 +151,5 @@ void listing_again(struct state *state)
         if (s->state == SANDBOX_DOUBTED && !s->dead)
             at_ms = earlier(at_ms, s->reopen_ms);
     }
-    if (at_ms < state->listing.begun_ms + LIST_EVERY_MS)
-        at_ms = state->listing.begun_ms + LIST_EVERY_MS;
-    state->listing.due_ms = at_ms;
+    state->listing.due_ms = later(at_ms, state->listing.begun_ms + LIST_EVERY_MS);
 }

@@ -1,19 +1,12 @@
 #include "devicemgr/books/refused.h"
 
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "devicemgr/things/limits.h"
 
-/* A uid has no blank. */
-static char *key_of(const char *pod_uid, const char *container)
+static char *key_of(const char *pod_uid, const char *container, size_t *key_bytes)
 {
-    size_t bytes = strlen(pod_uid) + 1 + strlen(container) + 1;
-    char *key = mem_alloc(bytes, 1);
-
-    snprintf(key, bytes, "%s %s", pod_uid, container);
-    return key;
+    return mem_key((const char *[]){pod_uid, container}, 2, key_bytes);
 }
 
 static void refusal_free(struct refused *refused, struct refusal *refusal)
@@ -38,10 +31,11 @@ void refused_fini(struct refused *refused)
 static struct refusal *find(const struct refused *refused, const char *pod_uid,
                             const char *container)
 {
-    char *key = key_of(pod_uid, container);
+    size_t key_bytes;
+    char *key = key_of(pod_uid, container, &key_bytes);
     struct refusal *refusal;
 
-    HASH_FIND_STR(refused->by_key, key, refusal);
+    HASH_FIND(hh, refused->by_key, key, key_bytes, refusal);
     free(key);
     return refusal;
 }
@@ -56,12 +50,13 @@ void refused_note(struct refused *refused, uint64_t now_ms, const struct demand 
                   const char *word, const char *clears, int code, const char *text)
 {
     struct refusal *refusal, *before;
+    size_t key_bytes;
 
     if (demand_names_bytes(demand) > REFUSED_NAMES_BYTES_MAX)
         return;
     refusal = mem_alloc(1, sizeof *refusal);
     before = find(refused, demand->pod_uid, demand->container);
-    refusal->key = key_of(demand->pod_uid, demand->container);
+    refusal->key = key_of(demand->pod_uid, demand->container, &key_bytes);
     demand_copy(&refusal->demand, demand);
     refusal->word = word;
     refusal->clears = clears;
@@ -74,5 +69,5 @@ void refused_note(struct refused *refused, uint64_t now_ms, const struct demand 
         refusal_free(refused, before);
     else if (HASH_COUNT(refused->by_key) >= REFUSED_MAX)
         refusal_free(refused, refused->by_key);
-    HASH_ADD_KEYPTR(hh, refused->by_key, refusal->key, strlen(refusal->key), refusal);
+    HASH_ADD_KEYPTR(hh, refused->by_key, refusal->key, key_bytes, refusal);
 }

@@ -8,7 +8,7 @@
 #include "devicemgr/things/mem.h"
 
 struct refusal {
-    char *key;            /* pod uid and container */
+    char *key;            /* pod uid and container, by mem_key() */
     struct demand demand; /* of the last one; `items` set if its request could be read */
     const char *word;     /* of the reason, with the next two; static */
     const char *clears;

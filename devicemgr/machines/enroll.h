@@ -15,14 +15,14 @@ struct state;
 void enroll_begin(struct state *state, uint64_t number, const struct devicemgr_driver_instance *is);
 /* Whether something has changed by it. */
 bool enroll_connected(struct state *state, uint64_t number);
+/* Likewise; what is called on the instance is over before. */
+bool enroll_lost(struct state *state, uint64_t number, const char *why);
 /* devicemgr_driver_moved() */
 bool enroll_moved(struct state *state, uint64_t number, const struct devicemgr_driver_instance *is)
     __attribute__((warn_unused_result));
+void enroll_end(struct state *state, uint64_t number);
 /* The slices of the driver of this name are gone; nothing for one that is not away. */
 void enroll_wiped(struct state *state, const char *name);
-/* Likewise; what is called on the instance is over before. */
-bool enroll_lost(struct state *state, uint64_t number, const char *why);
-void enroll_end(struct state *state, uint64_t number);
 /* Forgets those of which nothing is kept any more. */
 void enroll_tick(struct state *state);
 uint64_t enroll_next_ms(const struct state *state);

@@ -14,7 +14,7 @@ void plugin_dial(struct state *state, struct resource *resource, enum endpoint_o
 
     endpoint_dial(&resource->endpoint, state->now_ms, state_number(state), origin, socket_name);
     action = action_push(&state->actions, ACTION_ENDPOINT_OPEN, resource->endpoint.number);
-    action->text = mem_strdup(resource->name);
+    action->resource = mem_strdup(resource->name);
     action->socket_name = mem_strdup(resource->endpoint.socket_name);
 }
 

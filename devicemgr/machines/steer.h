@@ -15,9 +15,8 @@ struct state;
 enum steer_what {
     STEER_SET,
     STEER_TAKE_BACK,
-    STEER_LENGTHEN, /* a grace period */
-    STEER_END,      /* likewise */
-    STEER_LOOK,     /* what would come of a taint: nothing changes */
+    STEER_GRACE, /* is lengthened, or ended: `words` */
+    STEER_LOOK,  /* what would come of a taint: nothing changes */
 };
 
 /* One thing that is asked for. */

@@ -34,20 +34,6 @@ static void revert(struct tasks *tasks, struct task *task)
     task_note_local(tasks, task->claim);
 }
 
-struct devicemgr_claim *task_copy_names(const struct claim *claim)
-{
-    struct devicemgr_claim *names =
-        mem_alloc(sizeof *names + mem_text_bytes(claim->pod_namespace) +
-                      mem_text_bytes(claim->name) + mem_text_bytes(claim->uid),
-                  1);
-    char *end = (char *)(names + 1);
-
-    names->pod_namespace = mem_text_move(&end, claim->pod_namespace);
-    names->name = mem_text_move(&end, claim->name);
-    names->uid = mem_text_move(&end, claim->uid);
-    return names;
-}
-
 /* Of one that is called. */
 static enum action_kind action_of(const struct task *task)
 {
@@ -76,7 +62,7 @@ static void call(struct tasks *tasks, struct task *task, const struct driver_ins
     HASH_ADD(hh_call, tasks->by_call, call, sizeof task->call, task);
     action->call = task->call;
     action->timeout_ms = state->settings.claim_call_ms;
-    action->claim = task_copy_names(task->claim);
+    action->claim = action_claim(task->claim);
 }
 
 static void forget_call(struct tasks *tasks, struct task *task)
@@ -84,7 +70,6 @@ static void forget_call(struct tasks *tasks, struct task *task)
     HASH_DELETE(hh_call, tasks->by_call, task);
 }
 
-/* The claim's devices are seen to be this node's alone. */
 void task_note_local(struct tasks *tasks, struct claim *claim)
 {
     if (claim->local || !claim_state_kept(claim->state) ||

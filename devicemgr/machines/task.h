@@ -162,10 +162,11 @@ uint64_t tasks_next_ms(const struct tasks *tasks);
 
 /* ---- task.c, for tasks.c ---- */
 
+/* If the claim's devices are seen to be this node's alone, that is remembered. */
 void task_note_local(struct tasks *tasks, struct claim *claim);
 /* Does what can be done now. */
 void task_advance(struct tasks *tasks, struct task *task);
-/* Its call is over, answered or not (`answered` false: the connection is). */
+/* Its call is over: with an answer; or with the connection. */
 void task_answered(struct tasks *tasks, struct task *task, int code, const char *message,
                    const void *response, size_t response_bytes);
 void task_unanswered(struct tasks *tasks, struct task *task);
@@ -173,8 +174,6 @@ void task_unanswered(struct tasks *tasks, struct task *task);
 void task_committed(struct tasks *tasks, struct task *task, const char *error);
 /* Ends those whose time is over. */
 void task_expire(struct tasks *tasks, struct task *task);
-/* In one piece, for an action. */
-struct devicemgr_claim *task_copy_names(const struct claim *claim);
 
 /* ---- task_why.c, for both, and who asks why ---- */
 

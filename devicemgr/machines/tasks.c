@@ -149,7 +149,7 @@ void tasks_ask(struct tasks *tasks, enum task_kind kind, uint64_t number, const 
     add_claimant(tasks, task, kind, number);
     if (kind == TASK_PREPARE)
         claim_forget_allocation(is);
-    action_push(&state->actions, ACTION_CLAIM_LOOK, 0)->claim = task_copy_names(is);
+    action_push(&state->actions, ACTION_CLAIM_LOOK, 0)->claim = action_claim(is);
     task_advance(tasks, task);
     settle(tasks);
 }
@@ -176,8 +176,7 @@ void tasks_restored(struct tasks *tasks, bool lost)
             ensure(tasks, claim);
         /* What it has may be in another's way; who may use it may have to go. */
         if (claim->users_len > 0 || claim->state == CLAIM_PREPARED)
-            action_push(&tasks->state->actions, ACTION_CLAIM_LOOK, 0)->claim =
-                task_copy_names(claim);
+            action_push(&tasks->state->actions, ACTION_CLAIM_LOOK, 0)->claim = action_claim(claim);
     }
     tasks->restored = true;
     tasks->doubt = lost;

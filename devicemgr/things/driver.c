@@ -49,8 +49,8 @@ static struct driver_instance *edit_instance(struct drivers *table, uint64_t num
 
 static int by_name(const void *a, const void *b)
 {
-    return strcmp((*(const struct driver *const *)a)->name,
-                  (*(const struct driver *const *)b)->name);
+    return strverscmp((*(const struct driver *const *)a)->name,
+                      (*(const struct driver *const *)b)->name);
 }
 
 const struct driver **drivers_sorted(const struct drivers *table, size_t *len)

@@ -63,7 +63,7 @@ const struct driver *drivers_find(const struct drivers *table, const char *name)
 const struct driver_instance *drivers_find_instance(const struct drivers *table, uint64_t number);
 /* The same, to be changed. */
 struct driver *drivers_edit(struct drivers *table, const char *name);
-/* By name; the caller frees the array. */
+/* By name, in its natural order; the caller frees the array. */
 const struct driver **drivers_sorted(const struct drivers *table, size_t *len);
 
 /* Finds or adds; one that is added is away since now. `services` count, whatever they were. */

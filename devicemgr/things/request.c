@@ -20,15 +20,6 @@ void request_fini(struct request *request)
     *request = (struct request){0};
 }
 
-bool request_names(const struct request *request, const char *resource)
-{
-    for (size_t i = 0; i < request->len; i++) {
-        if (strcmp(request->items[i].resource, resource) == 0)
-            return true;
-    }
-    return false;
-}
-
 bool request_is_key_of(const char *key, const char *container)
 {
     return request_is_token_key(key) && strcmp(key + strlen(REQUEST_KEY_PREFIX), container) == 0;
@@ -41,6 +32,11 @@ static struct request_item *find(const struct request *request, const char *reso
             return &request->items[i];
     }
     return NULL;
+}
+
+bool request_names(const struct request *request, const char *resource)
+{
+    return find(request, resource) != NULL;
 }
 
 static struct request_item *append(struct request *request, const char *resource, size_t count)

@@ -15,12 +15,6 @@ static bool is_meant(const struct devicemgr_which *which, const char *name)
            (!which->after || meant_order(&name, which->after, DEVICEMGR_DRIVER_KEY) > 0);
 }
 
-static int by_name(const void *a, const void *b)
-{
-    return strverscmp((*(const struct driver *const *)a)->name,
-                      (*(const struct driver *const *)b)->name);
-}
-
 static void count_claims(const struct devicemgr *mgr, struct devicemgr_driver_row *row)
 {
     const struct claims_of *of = claims_of(&mgr->state.claims, row->name);
@@ -93,8 +87,6 @@ void devicemgr_driver_rows(const struct devicemgr *mgr, uint64_t now_ms,
     const struct driver **drivers = drivers_sorted(&state->drivers, &len);
     bool more = true;
 
-    if (len > 1)
-        qsort(drivers, len, sizeof(struct driver *), by_name);
     for (size_t i = 0; more && i < len; i++) {
         if (is_meant(which, drivers[i]->name))
             more = tell(mgr, state, drivers[i], each, user);

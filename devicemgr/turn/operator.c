@@ -86,7 +86,7 @@ void devicemgr_grace_extend(struct devicemgr *mgr, uint64_t now_ms, uint64_t num
                             const char *resource, uint64_t more_ms, uint64_t at_s)
 {
     const struct steer said = {.number = number,
-                               .what = STEER_LENGTHEN,
+                               .what = STEER_GRACE,
                                .kind = ORDER_GRACE,
                                .resource = (char *)resource,
                                .words = {.reason = (char *)"", .at_s = at_s, .more_ms = more_ms}};
@@ -98,7 +98,7 @@ void devicemgr_grace_end(struct devicemgr *mgr, uint64_t now_ms, uint64_t number
                          const char *resource, uint64_t at_s)
 {
     const struct steer said = {.number = number,
-                               .what = STEER_END,
+                               .what = STEER_GRACE,
                                .kind = ORDER_GRACE,
                                .resource = (char *)resource,
                                .words = {.reason = (char *)"", .at_s = at_s, .over = true}};
