@@ -178,7 +178,8 @@ void devicemgr_endpoint_list(struct devicemgr *mgr, uint64_t now_ms, uint64_t en
 void devicemgr_endpoint_lost(struct devicemgr *mgr, uint64_t now_ms, uint64_t endpoint,
                              const char *reason);
 
-/* Results of plugin calls: `code` 0 with the response, or a gRPC code with the plugin's words. */
+/* Results of plugin calls: `code` 0 with the response, which can be packed (cri-proto/field_numbers.h), or
+ * a gRPC code with the plugin's words. */
 void devicemgr_allocated(struct devicemgr *mgr, uint64_t now_ms, uint64_t call, int code,
                          const char *message, const V1beta1__AllocateResponse *response);
 void devicemgr_preferred(struct devicemgr *mgr, uint64_t now_ms, uint64_t call, int code,

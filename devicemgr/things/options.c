@@ -2,6 +2,8 @@
 
 #include <string.h>
 
+#include "cri-proto/field_numbers.h"
+
 /* Every entry of every list in ContainerAllocateResponse has the text it is told apart by in its
  * first field, so that one function can merge them all. */
 #define KEY_FIELD_ID 1
@@ -35,7 +37,14 @@ uint8_t *options_pack(const V1beta1__ContainerAllocateResponse *options, size_t 
 
 V1beta1__ContainerAllocateResponse *options_unpack(const void *bytes, size_t bytes_len)
 {
-    return v1beta1__container_allocate_response__unpack(NULL, bytes_len, bytes);
+    V1beta1__ContainerAllocateResponse *options =
+        v1beta1__container_allocate_response__unpack(NULL, bytes_len, bytes);
+
+    if (options && !field_numbers_valid(&options->base)) {
+        options_free(options);
+        return NULL;
+    }
+    return options;
 }
 
 /* By its wire form: shorter than a walk over every field, and it takes unknown ones along. */

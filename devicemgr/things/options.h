@@ -23,9 +23,9 @@ static inline void options_free(V1beta1__ContainerAllocateResponse *options)
 
 /* What it takes in memory, with what the heap adds to each piece. */
 size_t options_bytes(const V1beta1__ContainerAllocateResponse *options);
-/* Deep, with fields this version does not know. */
+/* Deep, with fields this version does not know; those have numbers that there are. */
 V1beta1__ContainerAllocateResponse *options_copy(const V1beta1__ContainerAllocateResponse *options);
-/* NULL: not a message. */
+/* NULL: not a message, or none that could be packed again (field_numbers.h). */
 V1beta1__ContainerAllocateResponse *options_unpack(const void *bytes, size_t bytes_len);
 /* The caller frees the bytes. */
 uint8_t *options_pack(const V1beta1__ContainerAllocateResponse *options, size_t *bytes_len);

@@ -6,6 +6,7 @@
 
 #include <zlib.h>
 
+#include "cri-proto/field_numbers.h"
 #include "shim/rpc/rpc.h"
 
 /* A body's buffer starts with this much or less and doubles as bytes really come, so an announced
@@ -331,9 +332,10 @@ ProtobufCMessage *message_unpack(const ProtobufCMessageDescriptor *descriptor, c
     if (arena->most > 0)
         arena->left = min_size(arena->left, arena->most);
     message = protobuf_c_message_unpack(descriptor, &allocator, len, data);
-    if (!message)
-        *code = arena->refused ? RPC_RESOURCE_EXHAUSTED : RPC_INTERNAL;
-    return message;
+    if (message && field_numbers_valid(message))
+        return message;
+    *code = arena->refused ? RPC_RESOURCE_EXHAUSTED : RPC_INTERNAL;
+    return NULL;
 }
 
 void message_put_head(uint8_t *head, size_t len)

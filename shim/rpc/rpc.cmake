@@ -21,4 +21,4 @@ add_library(shim_rpc STATIC
     ${CMAKE_CURRENT_LIST_DIR}/stored_listener.c)
 target_link_libraries(shim_rpc
     PUBLIC PkgConfig::LIBUV PkgConfig::PROTOBUF_C
-    PRIVATE PkgConfig::NGHTTP2 PkgConfig::ZLIB shim_fd_store shim_log shim_warnings)
+    PRIVATE PkgConfig::NGHTTP2 PkgConfig::ZLIB cri_fields shim_fd_store shim_log shim_warnings)

@@ -108,6 +108,7 @@ static void garbage_is_no_message(void **state)
 {
     (void)state;
     assert_null(options_unpack("\xff\xff", 2));
+    assert_null(options_unpack("\x81\0xxxxxxxx", 10)); /* field 0, in a tag of two bytes */
 }
 
 static void different_options_of_one_length_differ(void **state)

@@ -415,6 +415,19 @@ static void unpacks_an_empty_message(void **state)
     message_arena_fini(&arena);
 }
 
+/* protobuf-c reads a field 0 whose tag is longer than it need be, and writes what it does not read. */
+static void what_could_not_be_packed_again_is_refused(void **state)
+{
+    static const uint8_t ZERO[] = {0x81, 0x00, 1, 2, 3, 4, 5, 6, 7, 8};
+    struct message_arena arena = {0};
+    int code = 0;
+
+    (void)state;
+    assert_null(message_unpack(&v1beta1__empty__descriptor, ZERO, sizeof ZERO, &arena, &code));
+    assert_int_equal(code, RPC_INTERNAL);
+    message_arena_fini(&arena);
+}
+
 /* Cut anywhere, and with each byte changed: it parses or it does not, and nothing leaks. */
 static void damaged_messages_are_refused(void **state)
 {
@@ -517,6 +530,7 @@ int main(void)
         cmocka_unit_test(packs_behind_a_head_and_unpacks),
         cmocka_unit_test(the_worst_of_real_lists_fits),
         cmocka_unit_test(unpacks_an_empty_message),
+        cmocka_unit_test(what_could_not_be_packed_again_is_refused),
         cmocka_unit_test(damaged_messages_are_refused),
         cmocka_unit_test(garbage_that_needs_much_memory_is_refused),
         cmocka_unit_test(packs_up_to_the_largest_message),
