@@ -10,20 +10,11 @@
 #include <cmocka.h>
 
 #include "shim/cluster/core_taints.h"
+#include "told_text.h"
 
 static char told[1024];
 
-static void say(const char *format, ...) __attribute__((format(printf, 1, 2)));
-
-static void say(const char *format, ...)
-{
-    size_t used = strlen(told);
-    va_list args;
-
-    va_start(args, format);
-    vsnprintf(told + used, sizeof told - used, format, args);
-    va_end(args);
-}
+#define say(...) told_text_add(told, sizeof told, __VA_ARGS__)
 
 static void say_taint(const struct devicemgr_taint *taint)
 {

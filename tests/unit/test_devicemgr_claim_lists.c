@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "claims_world.h"
+#include "told_text.h"
 
 /* What was told, a line each; and after how many rows nobody listens any more. */
 struct told {
@@ -15,17 +16,7 @@ struct told {
 
 static struct told told;
 
-static void put(const char *format, ...) __attribute__((format(printf, 1, 2)));
-
-static void put(const char *format, ...)
-{
-    size_t len = strlen(told.text);
-    va_list args;
-
-    va_start(args, format);
-    vsnprintf(told.text + len, sizeof told.text - len, format, args);
-    va_end(args);
-}
+#define put(...) told_text_add(told.text, sizeof told.text, __VA_ARGS__)
 
 static bool end_row(const char *const *key, size_t parts)
 {

@@ -6,10 +6,11 @@
 #include <stdlib.h>
 
 #include "devicemgr_world.h"
+#include "told_text.h"
 
 /* What was told, a line each; and after how many rows nobody listens any more. */
 struct told {
-    char text[16384];
+    char text[1 << 17];
     size_t rows, rows_max;
     char *key[DEVICEMGR_ALLOCATION_KEY]; /* of the last */
 };
@@ -30,17 +31,7 @@ static void begin(size_t rows_max)
     told = (struct told){.rows_max = rows_max};
 }
 
-static void put(const char *format, ...) __attribute__((format(printf, 1, 2)));
-
-static void put(const char *format, ...)
-{
-    size_t len = strlen(told.text);
-    va_list args;
-
-    va_start(args, format);
-    vsnprintf(told.text + len, sizeof told.text - len, format, args);
-    va_end(args);
-}
+#define put(...) told_text_add(told.text, sizeof told.text, __VA_ARGS__)
 
 static bool end_row(const char *const *key, size_t parts)
 {
