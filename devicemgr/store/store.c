@@ -265,20 +265,12 @@ static bool load_row(const struct store *store, sqlite3_stmt *stmt, int table,
                      void (*each)(void *user, const struct devicemgr_record *), void *user)
 {
     struct devicemgr_record record = {.kind = (enum devicemgr_record_kind)table};
-    const void *value = sqlite3_column_blob(stmt, 3);
 
-    for (int i = 0; i < 3; i++) {
-        const char *key = (const char *)sqlite3_column_text(stmt, i);
-
-        record.key[i] = key ? key : "";
-    }
-    if (!sqlite3_column_int(stmt, 4)) {
+    if (!store_row_read(stmt, &record)) {
         report(store, LOG_ERR, "checkpoint %s: a damaged row of table %s (%s %s %s) is dropped",
                store->path, store_tables[table].name, record.key[0], record.key[1], record.key[2]);
         return false;
     }
-    record.value = value ? value : "";
-    record.value_bytes = (size_t)sqlite3_column_bytes(stmt, 3);
     each(user, &record);
     return true;
 }

@@ -10,16 +10,8 @@ static void tell_row(sqlite3_stmt *stmt, int table, struct store_found *found,
                      void *user)
 {
     struct devicemgr_record record = {.kind = (enum devicemgr_record_kind)table};
-    const void *value = sqlite3_column_blob(stmt, 3);
-    bool good = sqlite3_column_int(stmt, 4);
+    bool good = store_row_read(stmt, &record);
 
-    for (int i = 0; i < 3; i++) {
-        const char *key = (const char *)sqlite3_column_text(stmt, i);
-
-        record.key[i] = key ? key : "";
-    }
-    record.value = value ? value : "";
-    record.value_bytes = (size_t)sqlite3_column_bytes(stmt, 3);
     found->damaged += !good;
     each(user, &record, good);
 }

@@ -105,6 +105,20 @@ int store_rows_select(sqlite3 *db, const struct store_table *table, sqlite3_stmt
     return sqlite3_prepare_v2(db, there ? sql : "SELECT '', '', '', '', 1 WHERE 0", -1, out, NULL);
 }
 
+bool store_row_read(sqlite3_stmt *stmt, struct devicemgr_record *out)
+{
+    const void *value = sqlite3_column_blob(stmt, 3);
+
+    for (int i = 0; i < 3; i++) {
+        const char *key = (const char *)sqlite3_column_text(stmt, i);
+
+        out->key[i] = key ? key : "";
+    }
+    out->value = value ? value : "";
+    out->value_bytes = (size_t)sqlite3_column_bytes(stmt, 3);
+    return sqlite3_column_int(stmt, 4);
+}
+
 bool store_meta_get(sqlite3 *db, const char *key, char *out, size_t out_bytes)
 {
     sqlite3_stmt *stmt;
@@ -113,12 +127,11 @@ bool store_meta_get(sqlite3 *db, const char *key, char *out, size_t out_bytes)
     if (store_rows_select(db, &store_tables[STORE_TABLE_META], &stmt) != SQLITE_OK)
         return false;
     while (!found && sqlite3_step(stmt) == SQLITE_ROW) {
-        const char *name = (const char *)sqlite3_column_text(stmt, 0);
-        const char *value = sqlite3_column_blob(stmt, 3);
+        struct devicemgr_record row;
 
-        if (!sqlite3_column_int(stmt, 4) || !name || strcmp(name, key) != 0)
+        if (!store_row_read(stmt, &row) || strcmp(row.key[0], key) != 0)
             continue;
-        snprintf(out, out_bytes, "%.*s", sqlite3_column_bytes(stmt, 3), value ? value : "");
+        snprintf(out, out_bytes, "%.*s", (int)row.value_bytes, (const char *)row.value);
         found = true;
     }
     sqlite3_finalize(stmt);
