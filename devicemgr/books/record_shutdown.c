@@ -6,6 +6,7 @@
 #include "cri-proto/checkpoint_v1.pb-c.h"
 #include "devicemgr/books/record.h"
 #include "devicemgr/things/limits.h"
+#include "devicemgr/things/moment.h"
 #include "devicemgr/things/text.h"
 
 #define KEY "shutdown"
@@ -133,7 +134,7 @@ int record_restore_shutdown(struct shutdown *shutdown, uint64_t now_ms, const ch
     int result = -1;
 
     if (row && row_valid(row, record, &state) && !shutdown->stored) {
-        if (boot_id[0] != '\0' && strcmp(row->boot_id, boot_id) == 0)
+        if (same_boot(row->boot_id, boot_id))
             restore(shutdown, now_ms, state, row);
         shutdown->stored = true;
         result = 0;
