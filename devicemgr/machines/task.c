@@ -57,6 +57,8 @@ static void call(struct tasks *tasks, struct task *task, const struct driver_ins
     task->elsewhere = instance->elsewhere;
     action = action_push(&state->actions, action_of(task), instance->number);
     task->phase = TASK_CALLING;
+    for (struct claimant *c = task->claimants; c; c = c->next)
+        c->called = true;
     task->call = state_number(state);
     task->instance = instance->number;
     HASH_ADD(hh_call, tasks->by_call, call, sizeof task->call, task);
@@ -326,7 +328,7 @@ static void kept(struct tasks *tasks, struct task *task)
     idle(task);
     if (task->kind == TASK_PREPARE) {
         task_tell(tasks, task, DEVICEMGR_EVENT_CLAIM_PREPARED, task->anew);
-        task_answer_prepared(tasks, task);
+        task_answer_called(tasks, task);
     } else {
         task_tell(tasks, task, DEVICEMGR_EVENT_CLAIM_UNPREPARED, false);
         task_answer_unprepared(tasks, task);

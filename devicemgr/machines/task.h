@@ -12,7 +12,9 @@
  * to IDLE: it is asked again.
  *
  * A claimant is answered when what it asked for is done (those of the same kind behind it, too), refused by
- * the driver, or after CLAIM_HOLD_MS; but not while its call is under way, which has an end of its own.
+ * the driver, or after CLAIM_HOLD_MS; but not while its call is under way, which has an end of its own. Who asks
+ * for a prepare while a call of it is under way has another one made: the claim may have been allocated anew, and
+ * the driver have looked before that.
  *
  * What is owed has a task of its own, with or without a claimant: once its driver is back it is told to
  * unprepare it, before anything new is prepared there. It is told again for ever, less and less often,
@@ -68,6 +70,7 @@ struct claimant {
     uint64_t number; /* the caller's; 0: we do, who are told by the log */
     enum task_kind kind;
     uint64_t since_ms;
+    bool called; /* a call was made for it, which has not failed it */
     struct task *task;
     struct claimant *prev, *next;         /* of the task */
     struct claimant *all_prev, *all_next; /* of all, who came first first */
@@ -211,6 +214,8 @@ void task_refuse_all(struct tasks *tasks, struct task *task, enum claim_refusal_
 /* In the driver's own words. */
 void task_fail_all(struct tasks *tasks, struct task *task, int code, const char *message);
 void task_answer_prepared(struct tasks *tasks, struct task *task);
+/* Only those for whom the call was made. */
+void task_answer_called(struct tasks *tasks, struct task *task);
 void task_answer_unprepared(struct tasks *tasks, struct task *task);
 
 /* ---- task_users.c, for both ---- */

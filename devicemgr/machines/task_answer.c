@@ -184,15 +184,25 @@ static void tell_prepared(struct tasks *tasks, uint64_t number, const struct cla
     tasks->counts.done[TASK_PREPARE]++;
 }
 
+static void answer_prepared(struct tasks *tasks, struct claimant *claimant)
+{
+    if (claimant->number == 0)
+        log_renewed(tasks->state, claimant->task->claim, NULL);
+    else
+        tell_prepared(tasks, claimant->number, claimant->task->claim);
+    claimant_free(tasks, claimant);
+}
+
 void task_answer_prepared(struct tasks *tasks, struct task *task)
 {
-    while (task_is_asked(task, TASK_PREPARE)) {
-        if (task->claimants->number == 0)
-            log_renewed(tasks->state, task->claim, NULL);
-        else
-            tell_prepared(tasks, task->claimants->number, task->claim);
-        claimant_free(tasks, task->claimants);
-    }
+    while (task_is_asked(task, TASK_PREPARE))
+        answer_prepared(tasks, task->claimants);
+}
+
+void task_answer_called(struct tasks *tasks, struct task *task)
+{
+    while (task_is_asked(task, TASK_PREPARE) && task->claimants->called)
+        answer_prepared(tasks, task->claimants);
 }
 
 void task_answer_unprepared(struct tasks *tasks, struct task *task)

@@ -44,6 +44,7 @@ struct dra_truth {
     bool owed;   /* the kubelet was told that it is unprepared, and it is not */
     bool unknown;       /* its row was lost while it was prepared */
     unsigned answered;  /* the version that it has told of */
+    uint64_t taken_ms;  /* when it prepared what it has */
     uint64_t given_ms;  /* when it last told of one */
     uint64_t told_ms;   /* when the kubelet first was told what it told last */
     uint64_t failed_ms; /* when the driver last failed at it */

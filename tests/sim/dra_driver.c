@@ -73,6 +73,7 @@ static void take_effect(struct world *w, struct dra_op *op)
     if (!op->prepare)
         return;
     truth->version++;
+    truth->taken_ms = w->now_ms;
     truth->device = claim->device[op->driver];
 }
 

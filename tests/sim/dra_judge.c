@@ -146,6 +146,10 @@ static void check_prepared(struct world *w, const struct dra_asked *asked,
                "c%zu has a row that says what the kubelet is told", asked->claim);
     if (truth->given_ms > truth->told_ms)
         truth->told_ms = w->now_ms; /* its own answer, which may have waited for the store */
+    check_that(w,
+               truth->taken_ms >= asked->since_ms || answer.device == claim->device[asked->driver],
+               "c%zu is prepared by driver %zu after it is asked for, or has what is allocated",
+               asked->claim, asked->driver);
     if (truth->told_ms == w->now_ms || dra_driver_there(&w->dra.drivers[asked->driver]))
         return;
     count_add(COUNT_DRA_CACHED);

@@ -198,13 +198,32 @@ static void what_is_asked_twice_is_done_once(void **state)
     driver_up(w, 1, DRIVER);
     prepare(w, 5, "c1");
     claim_sent(w, 6, "c1");
-    prepare(w, 7, "c1");
     expect_nothing(w);
     claim_answered(w, "gpu-0");
     expect_stored(w, "commit *");
     expect(w, "claim 5 done: gpu-0");
     expect(w, "claim 6 done: gpu-0");
-    expect(w, "claim 7 done: gpu-0");
+    expect_nothing(w);
+}
+
+/* By a pod that was given the claim after another was deleted by force: with another device. */
+static void what_is_asked_during_the_call_is_done_anew(void **state)
+{
+    struct world *w = *state;
+
+    driver_up(w, 1, DRIVER);
+    claim_sent(w, 5, "c1");
+    prepare(w, 6, "c1");
+    expect_nothing(w);
+    claim_answered(w, "gpu-0");
+    expect_stored(w, "commit *");
+    expect(w, "claim 5 done: gpu-0");
+    expect_stored(w, "commit claim c1 *");
+    expect(w, "prepare c1 *");
+    prepare(w, 7, "c1");
+    claim_failed(w, 2, "no");
+    expect(w, "claim 6 refused 2: no");
+    expect(w, "claim 7 refused 2: no"); /* which may ask again */
     expect_nothing(w);
 }
 
@@ -683,6 +702,7 @@ int main(void)
         CLAIMS_TEST(a_claim_never_seen_passes_through),
         CLAIMS_TEST(a_claim_that_was_unprepared_may_be_prepared_again),
         CLAIMS_TEST(what_is_asked_twice_is_done_once),
+        CLAIMS_TEST(what_is_asked_during_the_call_is_done_anew),
         CLAIMS_TEST(an_unprepare_waits_for_the_prepare_under_way),
         CLAIMS_TEST(one_that_nobody_waits_for_is_not_sent),
         CLAIMS_TEST(a_driver_that_is_away_is_waited_for),
