@@ -121,16 +121,21 @@ static void on_done(void *user, const Agent__V1__AnswerRequest *answer)
     claim_free(claim);
 }
 
+/* An agent that has the order may answer it still, which nobody hears. */
+static void drop(struct core_news *news, struct news_claim *claim)
+{
+    cluster_orders_cancel(news->orders, claim->order);
+    claim_free(claim);
+}
+
 /* While there is no agent they are as many as the pods that come and go, and leave no room for orders. A
  * uthash keeps the order in which its members came. */
 static void make_room(struct core_news *news)
 {
     struct news_claim *oldest = news->looked_up;
 
-    if (HASH_COUNT(oldest) < CLUSTER_CLAIMS_MAX)
-        return;
-    cluster_orders_cancel(news->orders, oldest->order);
-    claim_free(oldest);
+    if (HASH_COUNT(oldest) >= CLUSTER_CLAIMS_MAX)
+        drop(news, oldest);
 }
 
 void core_news_look_up(struct core_news *news, const struct devicemgr_claim *what)
@@ -141,7 +146,7 @@ void core_news_look_up(struct core_news *news, const struct devicemgr_claim *wha
 
     HASH_FIND_STR(news->looked_up, what->uid, claim);
     if (claim)
-        return;
+        drop(news, claim); /* what is read for it may be from before this was asked */
     make_room(news);
     get.namespace_ = (char *)(uintptr_t)what->pod_namespace;
     get.name = (char *)(uintptr_t)what->name;

@@ -52,6 +52,24 @@ static void a_claim_is_looked_up_once_at_a_time(void **state)
     assert_int_equal(f->stage.orders.len, 2);
 }
 
+/* It may have been allocated anew since the agent has read it. */
+static void what_was_read_before_it_is_asked_is_no_answer(void **state)
+{
+    Agent__V1__AnswerRequest answer = AGENT__V1__ANSWER_REQUEST__INIT;
+    struct fixture *f = *state;
+    Agent__V1__Order *order;
+
+    look_up(f, 1);
+    assert_int_equal(cluster_orders_fill(&f->stage.orders, &order, 1), 1);
+    answer.id = order->id;
+    answer.outcome = AGENT__V1__OUTCOME__DONE;
+    look_up(f, 1);
+    assert_false(cluster_orders_answered(&f->stage.orders, &answer));
+    assert_int_equal(cluster_orders_fill(&f->stage.orders, &order, 1), 1);
+    assert_string_equal(order->get_claim->uid, "c-1");
+    assert_int_not_equal(order->id, answer.id);
+}
+
 /* Without an agent, that is: what is to be done there must find room when one comes. */
 static void the_oldest_make_room(void **state)
 {
@@ -72,6 +90,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(a_claim_is_looked_up_once_at_a_time, setup, teardown),
+        cmocka_unit_test_setup_teardown(what_was_read_before_it_is_asked_is_no_answer, setup,
+                                        teardown),
         cmocka_unit_test_setup_teardown(the_oldest_make_room, setup, teardown),
     };
 
