@@ -50,6 +50,26 @@ static void check_turn(struct taint_world *t, const struct tw_pod *pod)
     }
 }
 
+static size_t most_by_health(size_t resource)
+{
+    size_t quarter = taint_resource_devices(resource) / 4;
+
+    return quarter > 0 ? quarter : 1;
+}
+
+static void note_emptied(struct taint_world *t, const struct tw_pod *pod)
+{
+    struct tw_plugin *plugin = &t->plugins[pod->resource];
+
+    count_add(COUNT_TAINT_BY_HEALTH);
+    if (!plugin->closed || pod->kind != TW_TOKEN || __builtin_popcount(pod->mask) > 1)
+        return;
+    plugin->emptied |= pod->mask;
+    check_that(t->w, (size_t)__builtin_popcount(plugin->emptied) <= most_by_health(pod->resource),
+               "of more that are unhealthy no others are emptied one after the other: %x",
+               plugin->emptied);
+}
+
 void taint_judge_asked(struct taint_world *t, struct tw_pod *pod, const char *why)
 {
     taint_note(t, "pod u%u is to be evicted: %s", pod->uid, why);
@@ -66,11 +86,11 @@ void taint_judge_asked(struct taint_world *t, struct tw_pod *pod, const char *wh
     count_add(COUNT_TAINT_ASKED);
     pod->by_health = taint_may_besides_health_ms(t, pod) > t->now_ms;
     if (pod->by_health)
-        count_add(COUNT_TAINT_BY_HEALTH);
+        note_emptied(t, pod);
     if (pod->tolerations_len > 0)
         count_add(COUNT_TAINT_TOLERATED_FOR_A_TIME);
     if (pod->unsure.is) /* what was sent for the sandbox before is over with it */
-        pod->sent = false;
+        pod->sent = pod->accepted = false;
     pod->evicted.is = true;
     pod->unsure.is = false;
     pod->asked_ms = t->now_ms;
@@ -97,6 +117,7 @@ void taint_judge_order(struct taint_world *t, const struct tw_pod *pod,
                        const struct devicemgr_eviction *eviction)
 {
     check_that(t->w, is_wanted(t, pod), "only pods that are to end are evicted: u%u", pod->uid);
+    check_that(t->w, !pod->is_static, "a static pod is none that the API server can evict");
     check_that(t->w, !pod->order, "one order for a pod is under way");
     check_that(t->w, !pod->accepted, "a pod that was deleted is not evicted again: u%u", pod->uid);
     check_that(t->w, pod->ended.is || eviction->own_grace, "who is evicted has its own grace");
@@ -170,8 +191,8 @@ void taint_judge_forwarded(struct taint_world *t, const struct tw_pod *pod, unsi
     check_that(t->w, !((pod->sent || pod->accepted) && !pod->unsure.is && is_wanted(t, pod)),
                "none is made of a pod that is being ended: u%u", pod->uid);
     check_that(t->w,
-               !taint_must_have(t, pod, mask & ~pod->had, TW_NO_SCHEDULE) ||
-                   pod->kind == TW_TOKEN || pod->create < t->tainted,
+               pod->kind == TW_TOKEN || pod->first_create < t->tainted ||
+                   !taint_must_have(t, pod, mask & ~pod->mask, TW_NO_SCHEDULE),
                "nobody new is given a device that is NoSchedule to it: u%u", pod->uid);
     if (taint_must_have(t, pod, mask, TW_NO_SCHEDULE))
         count_add(COUNT_TAINT_KEPT);
@@ -194,6 +215,7 @@ void taint_judge_settle(struct taint_world *t, struct tw_pod *pod)
         !taint_pending(t, pod)) {
         count_add(COUNT_TAINT_CALLED_OFF);
         pod->evicted.is = false;
+        pod->accepted = pod->accepted && pod->ended.is; /* another one is another order */
     }
     if (!pod->ready || taint_pending(t, pod) || taint_may_by_known_ms(t, pod) > t->now_ms ||
         (taint_may_besides_health_ms(t, pod) > t->now_ms && taint_must_ms(t, pod) > t->now_ms))
@@ -236,11 +258,29 @@ static void check_quarter(struct taint_world *t)
             gone[pod->resource] |= pod->mask;
     }
     for (size_t r = 0; r < TW_RESOURCES; r++) {
-        unsigned most = (unsigned)taint_resource_devices(r) / 4;
-
-        check_that(t->w, __builtin_popcount(gone[r]) <= (int)(most > 0 ? most : 1),
+        check_that(t->w, (size_t)__builtin_popcount(gone[r]) <= most_by_health(r),
                    "health empties no more than a quarter: devices %x of resource %zu", gone[r], r);
     }
+}
+
+/* More than a quarter is unhealthy for so long: it stays with those until none is. */
+static void note_closed(const struct taint_world *t, size_t resource, struct tw_plugin *plugin)
+{
+    size_t going = 0, surely = 0;
+
+    for (size_t i = 0; i < taint_resource_devices(resource); i++) {
+        const struct tw_device *device = &plugin->devices[i];
+
+        going += device->goes && !device->said_healthy;
+        surely += device->goes && !device->said_healthy && plugin->endpoint &&
+                  taint_unhealthy_for_long(t, plugin, device);
+    }
+    if (going == 0)
+        plugin->closed = false;
+    if (plugin->closed || t->unhealthy_after_ms == 0 || surely <= most_by_health(resource))
+        return;
+    plugin->closed = true;
+    plugin->emptied = 0;
 }
 
 static void check_stops(struct taint_world *t)
@@ -263,6 +303,8 @@ void taint_judge(struct taint_world *t)
     }
     check_quarter(t);
     check_stops(t);
+    for (size_t r = 0; r < TW_RESOURCES; r++)
+        note_closed(t, r, &t->plugins[r]);
 }
 
 /* ---- what the kubelet is shown ---- */

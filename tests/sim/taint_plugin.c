@@ -182,6 +182,7 @@ void taint_plugins_shim_started(struct taint_world *t)
         if (plugin->endpoint)
             note_lost(t, plugin);
         plugin->dialled = 0;
+        plugin->closed = false; /* which is not stored */
         plugin->lost_ms = t->now_ms;
         for (size_t i = 0; i < TW_DEVICES_MAX; i++)
             plugin->devices[i].since_ms = plugin->devices[i].from_ms = 0;

@@ -231,6 +231,8 @@ static void begin_create(struct taint_world *t, struct tw_pod *pod)
     if (pod->kind == TW_REQUEST)
         request.container_annotations_len = 1; /* what the shim chose is not the kubelet's to say */
     pod->create = ++t->number;
+    if (!pod->first_create)
+        pod->first_create = pod->create;
     if (pod->kind == TW_REQUEST)
         pod->had = UINT32_MAX; /* which it is given is seen when it is made */
     pod->forwarded = false;
@@ -262,6 +264,7 @@ void taint_pod_verdict(struct taint_world *t, struct tw_pod *pod,
     }
     taint_judge_forwarded(t, pod, mask);
     pod->forwarded = true;
+    pod->first_create = 0;
     pod->mask = mask;
 }
 

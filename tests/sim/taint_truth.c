@@ -115,9 +115,8 @@ static uint64_t device_ms(const struct taint_world *t, const struct tw_pod *pod,
     return first_ms;
 }
 
-/* For long enough, by the word of this connection. */
-static bool has_been_unhealthy(const struct taint_world *t, const struct tw_plugin *plugin,
-                               const struct tw_device *device)
+bool taint_unhealthy_for_long(const struct taint_world *t, const struct tw_plugin *plugin,
+                              const struct tw_device *device)
 {
     uint64_t from_ms = device->since_ms > plugin->listed_ms ? device->since_ms : plugin->listed_ms;
 
@@ -136,7 +135,7 @@ static uint64_t health_ms(const struct taint_world *t, const struct tw_pod *pod,
     if (!is->goes || is->said_healthy || t->unhealthy_after_ms == 0)
         return TW_NEVER;
     if (certainty == CERTAIN &&
-        (plugin->storm || !plugin->endpoint || !has_been_unhealthy(t, plugin, is)))
+        (plugin->storm || !plugin->endpoint || !taint_unhealthy_for_long(t, plugin, is)))
         return TW_NEVER;
     return until_ms(pod, &taint);
 }

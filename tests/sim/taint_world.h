@@ -89,6 +89,8 @@ struct tw_plugin {
     uint64_t listed_ms; /* since when it is connected */
     uint64_t lost_ms;   /* when it was there last */
     bool storm;         /* more than a quarter was unhealthy, and some is since */
+    bool closed;      /* more were for so long, and some is since: no others make pods go for it */
+    unsigned emptied; /* devices whose pods have gone for their health alone since then */
     struct tw_device devices[TW_DEVICES_MAX];
 };
 
@@ -128,6 +130,8 @@ struct tw_pod {
     uint64_t create;   /* 0: none is under way */
     uint64_t retry_ms; /* none is asked for before */
     bool forwarded;
+    uint64_t
+        first_create; /* of those since it was made last: what it may have been given by then, it has */
     /* its end */
     struct tw_want evicted, ended;
     struct tw_want
@@ -319,6 +323,9 @@ bool taint_must_have(const struct taint_world *t, const struct tw_pod *pod, unsi
                      enum tw_effect effect);
 bool taint_may_have(const struct taint_world *t, const struct tw_pod *pod, unsigned mask,
                     enum tw_effect effect);
+/* For so long that it counts, by the word of the connection that there is now. */
+bool taint_unhealthy_for_long(const struct taint_world *t, const struct tw_plugin *plugin,
+                              const struct tw_device *device);
 /* Whether one of these is tainted so by anything but its health; for who tolerates nothing. */
 bool taint_must_keep_back(const struct taint_world *t, size_t resource, size_t device);
 bool taint_may_keep_back(const struct taint_world *t, size_t resource, size_t device);
