@@ -170,7 +170,8 @@ void taint_judge_refused(struct taint_world *t, const struct tw_pod *pod, int co
         count_add(COUNT_TAINT_REFUSED);
         check_that(t->w,
                    strstr(message, ":NoExecute") &&
-                       taint_may_have(t, pod, pod->mask ? pod->mask : UINT32_MAX, TW_NO_EXECUTE),
+                       taint_may_have(t, pod, pod->kind == TW_TOKEN ? pod->mask : UINT32_MAX,
+                                      TW_NO_EXECUTE),
                    "a container is refused only for a NoExecute that its pod does not tolerate: "
                    "u%u: %s",
                    pod->uid, message);
