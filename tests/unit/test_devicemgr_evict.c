@@ -417,6 +417,7 @@ static void one_that_ends_by_itself_ends_it_in_time(void **state)
     ignore_all(w);
     pass(w, 59999);
     assert_true(is_asked(w, "u1"));
+    assert_int_equal(devicemgr_next_ms(w->mgr), w->now_ms + 1);
     pass(w, 1);
     assert_false(is_asked(w, "u1"));
     expect(w, "evict no more");
