@@ -111,6 +111,11 @@ static void on_event(void *user, const struct devicemgr_event *event)
         cluster_happened(d->cluster, event);
 }
 
+static void on_cdi_known(void *user)
+{
+    calls_cdi_known(((struct daemon *)user)->calls);
+}
+
 static void on_kicked(void *user)
 {
     struct daemon *d = user;
@@ -311,6 +316,7 @@ static const struct host_ops HOST_OPS = {.verdict = on_verdict,
                                          .steered = on_steered,
                                          .ready = on_ready,
                                          .delayed = on_delayed,
+                                         .cdi_known = on_cdi_known,
                                          .kicked = on_kicked};
 
 /* ---- other settings ---- */

@@ -173,6 +173,7 @@ static void on_cdi(void *user, enum devicemgr_cdi cdi)
         log_info("runtime: CDI devices in its containers: %s", WORDS[cdi]);
     host->runtime_cdi = cdi;
     devicemgr_runtime_cdi(host_core(host), boot_now_ms(), cdi);
+    host_set_knows_cdi(host);
 }
 
 const struct lister_ops EVENTS_OF_RUNTIME = {.begins = on_listing,

@@ -91,6 +91,20 @@ enum devicemgr_cdi host_runtime_cdi(const struct host *host)
     return host->runtime_cdi;
 }
 
+bool host_knows_cdi(const struct host *host)
+{
+    return host->knows_cdi;
+}
+
+void host_set_knows_cdi(struct host *host)
+{
+    bool known = host->knows_cdi;
+
+    host->knows_cdi = true;
+    if (!known && host->ops->cdi_known)
+        host->ops->cdi_known(host->user);
+}
+
 const char *host_registrar_trouble(const struct host *host, uint64_t *since_ms)
 {
     return host->ready ? registrar_trouble(host->registrar, since_ms) : NULL;
@@ -138,6 +152,7 @@ static void on_delayed(void *user)
 
     if (host->ops->delayed)
         host->ops->delayed(host->user);
+    host_set_knows_cdi(host);
 }
 
 static const struct restore_ops RESTORE_OPS = {.restored = on_restored, .delayed = on_delayed};

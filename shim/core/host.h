@@ -61,6 +61,8 @@ struct host_ops {
     /* Not yet: it cannot be read, or that takes longer than RESTORE_READ_MS. Once at most, before
      * ready(), from the loop. May be NULL. */
     void (*delayed)(void *user);
+    /* host_knows_cdi(): once, from the loop. May be NULL. */
+    void (*cdi_known)(void *user);
     /* The end of every host_kick(): what the core shows may have changed. Feeds the core with
      * nothing, not before the loop's next turn. May be NULL. */
     void (*kicked)(void *user);
@@ -101,6 +103,9 @@ void host_list_runtime(struct host *host);
 void host_look_at_runtime(const struct host *host, struct lister_state *out);
 /* What the runtime makes of CDI devices, as far as it has said. */
 enum devicemgr_cdi host_runtime_cdi(const struct host *host);
+/* Whether it has, or does not say; or nobody asks it yet, since the checkpoint is not read for long. Before
+ * that, for some ms at the start, it is not known either which devices are claims'. */
+bool host_knows_cdi(const struct host *host);
 /* Why plugins cannot register, and since when (boot_now_ms()); NULL: they can. */
 const char *host_registrar_trouble(const struct host *host, uint64_t *since_ms);
 /* The same of those that register by a socket. */

@@ -36,9 +36,13 @@ struct host {
     struct registered_mark registered_mark;
     struct host_counts counts;
     enum devicemgr_cdi runtime_cdi; /* as it said last */
+    bool knows_cdi;                 /* host_knows_cdi() */
     uv_timer_t timer;               /* of the core's next deadline */
     bool ready;                     /* the checkpoint is read, and all parts are there */
     struct stopping stopping;
 };
+
+/* It is so from now on. */
+void host_set_knows_cdi(struct host *host);
 
 #endif

@@ -194,6 +194,7 @@ struct session_owner calls_owner(struct calls *calls)
 void calls_drain(struct calls *calls)
 {
     relists_drain(calls->relists);
+    pending_creates_cdi_known(calls->creates); /* nobody waits for that any more */
     devicemgr_drain(host_core(calls->host), boot_now_ms());
     host_kick(calls->host);
 }
@@ -201,6 +202,11 @@ void calls_drain(struct calls *calls)
 void calls_gate_released(struct calls *calls, uint64_t hold)
 {
     relists_released(calls->relists, hold);
+}
+
+void calls_cdi_known(struct calls *calls)
+{
+    pending_creates_cdi_known(calls->creates);
 }
 
 void calls_look(struct calls *calls)

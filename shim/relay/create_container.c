@@ -333,3 +333,26 @@ int create_container_fragment(const V1beta1__ContainerAllocateResponse *options,
     fragment_fini(&f);
     return bytes ? 0 : -ENOMEM;
 }
+
+/* ---- the answer ---- */
+
+char *create_container_id(const uint8_t *message, size_t len)
+{
+    struct message_arena arena = {.most = RELAY_DECODED_BYTES_MAX};
+    const Runtime__V1__CreateContainerResponse *response;
+    char *id = NULL;
+    int code;
+
+    response = (const Runtime__V1__CreateContainerResponse *)message_unpack(
+        &runtime__v1__create_container_response__descriptor, message, len, &arena, &code);
+    if (response && *response->container_id)
+        id = strdup(response->container_id);
+    message_arena_fini(&arena);
+    return id;
+}
+
+bool create_container_may_be(int status)
+{
+    return status == RPC_CANCELLED || status == RPC_DEADLINE_EXCEEDED ||
+           status == RPC_UNAVAILABLE || status == RPC_ABORTED;
+}

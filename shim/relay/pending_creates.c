@@ -9,7 +9,6 @@
 #define HASH_NONFATAL_OOM 1
 #include <uthash.h>
 
-#include "cri-proto/cri_v1.pb-c.h"
 #include "devicemgr/dra.h"
 #include "shim/boot_clock.h"
 #include "shim/deaths.h"
@@ -18,10 +17,8 @@
 #include "shim/relay/buffer.h"
 #include "shim/relay/create_changes.h"
 #include "shim/relay/create_container.h"
-#include "shim/relay/limits.h"
 #include "shim/relay/plugin_mounts.h"
 #include "shim/relay/refusals.h"
-#include "shim/rpc/message.h"
 #include "shim/rpc/rpc.h"
 
 /* So many crashes at a create are enough. */
@@ -40,6 +37,8 @@ struct pending_create {
     bool forwarded; /* the device manager waits for the runtime's answer */
     struct create_changes changes;
     bool earlier; /* an earlier process's; of the others nothing is known */
+    bool waits;   /* the device manager is not asked yet */
+    uint64_t deadline_ms;
     UT_hash_handle hh;
 };
 
@@ -51,7 +50,8 @@ struct pending_creates {
     struct plugin_mounts driver_mounts; /* of DRA drivers */
     struct pending_create *table;       /* by number */
     uint64_t last;
-    size_t earlier; /* how many such */
+    size_t earlier; /* how many such, */
+    size_t waiting; /* and such that wait */
 };
 
 struct pending_creates *pending_creates_new(void)
@@ -114,6 +114,7 @@ static void out_of_danger(struct pending_create *p)
 static void pending_free(struct pending_creates *creates, struct pending_create *p)
 {
     out_of_danger(p);
+    creates->waiting -= p->waits;
     if (p->hh.tbl)
         HASH_DEL(creates->table, p);
     p->call->user = NULL;
@@ -227,10 +228,19 @@ static void forward_as_is(struct pending_creates *creates, struct pending_create
         pending_free(creates, p);
 }
 
+#define UNREAD "CreateContainer: the request takes too much memory to read"
+
 static void refuse_unread(struct session *session, struct session_call *call)
 {
-    session_refuse(session, call, RPC_RESOURCE_EXHAUSTED,
-                   "CreateContainer: the request takes too much memory to read");
+    session_refuse(session, call, RPC_RESOURCE_EXHAUSTED, UNREAD);
+}
+
+static void ask_or_forward(struct pending_creates *creates, struct pending_create *p,
+                           struct create_container *c, struct devicemgr_create *request)
+{
+    request->deadline_ms = p->deadline_ms;
+    if (!ask(creates, p, c, request))
+        forward_as_is(creates, p);
 }
 
 /* Whether the device manager was asked. */
@@ -242,14 +252,17 @@ static bool requested(struct pending_creates *creates, struct session *session,
     struct pending_create *p;
 
     create_container_request(c, &request);
-    request.deadline_ms = deadline_ms;
     p = pending_new(creates, session, call, job);
     if (!p) {
         refuse_unread(session, call);
         return false;
     }
-    if (!ask(creates, p, c, &request))
-        forward_as_is(creates, p);
+    p->deadline_ms = deadline_ms;
+    p->waits = request.cdi_devices_len > 0 && !host_knows_cdi(creates->host);
+    creates->waiting += p->waits;
+    if (p->waits)
+        return false;
+    ask_or_forward(creates, p, c, &request);
     return true;
 }
 
@@ -300,6 +313,42 @@ void pending_creates_request(struct pending_creates *creates, struct session *se
     POINT("begun");
     decide(creates, session, call, job, deadline_ms);
     deaths_enter(before);
+}
+
+/* ---- one that has waited ---- */
+
+static void decide_late(struct pending_creates *creates, struct pending_create *p)
+{
+    uint64_t before = deaths_enter(p->job);
+    struct devicemgr_create request;
+    struct create_container *c;
+
+    p->waits = false;
+    creates->waiting--;
+    if (create_container_read(p->call->message, p->call->message_bytes, &c) != RPC_OK) {
+        refuse(creates, p, RPC_RESOURCE_EXHAUSTED, UNREAD); /* it could be read before */
+    } else {
+        create_container_request(c, &request);
+        ask_or_forward(creates, p, c, &request);
+        create_container_free(c);
+    }
+    deaths_enter(before);
+}
+
+void pending_creates_cdi_known(struct pending_creates *creates)
+{
+    struct pending_create *p = creates->table;
+
+    if (creates->waiting == 0)
+        return;
+    while (creates->waiting > 0) {
+        bool waits = p->waits;
+
+        if (waits)
+            decide_late(creates, p); /* which may take others of its session along */
+        p = waits ? creates->table : p->hh.next;
+    }
+    host_kick(creates->host);
 }
 
 /* ---- the verdict ---- */
@@ -365,34 +414,19 @@ void pending_creates_verdict(struct pending_creates *creates, uint64_t create,
 
 /* ---- the answer ---- */
 
-/* What a runtime answers for its own haste, and not for the container: its caller gave up or was too slow,
- * or it is itself about to end. The container may be made all the same: CRI-O keeps one that came too
- * late, and hands it out when it is asked for again. */
-static bool says_nothing_of_it(int status)
-{
-    return status == RPC_CANCELLED || status == RPC_DEADLINE_EXCEEDED ||
-           status == RPC_UNAVAILABLE || status == RPC_ABORTED;
-}
-
 /* A success whose container id cannot be read is no refusal: that container may run. */
 static void forwarded_answered(struct pending_creates *creates, struct pending_create *p,
                                int status, const uint8_t *message, size_t bytes)
 {
-    struct message_arena arena = {.most = RELAY_DECODED_BYTES_MAX};
-    const Runtime__V1__CreateContainerResponse *response = NULL;
+    char *id = status == RPC_OK && message ? create_container_id(message, bytes) : NULL;
     uint64_t create = p->create;
-    int code;
 
-    if (status == RPC_OK && message)
-        response = (const Runtime__V1__CreateContainerResponse *)message_unpack(
-            &runtime__v1__create_container_response__descriptor, message, bytes, &arena, &code);
     pending_free(creates, p);
-    if (says_nothing_of_it(status) || (status == RPC_OK && (!response || !*response->container_id)))
+    if (create_container_may_be(status) || (status == RPC_OK && !id))
         devicemgr_create_cancelled(core_of(creates), boot_now_ms(), create);
     else
-        devicemgr_create_answered(core_of(creates), boot_now_ms(), create,
-                                  response ? response->container_id : NULL);
-    message_arena_fini(&arena);
+        devicemgr_create_answered(core_of(creates), boot_now_ms(), create, id);
+    free(id);
 }
 
 /* Also one that we had no part in: it may have named a claim's devices. */

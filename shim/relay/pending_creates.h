@@ -3,6 +3,9 @@
  *
  * Each has a number, by which the device manager knows it. One whose request cannot be read is the
  * runtime's to refuse and goes on untouched; so does one that asks for no device of ours.
+ *
+ * One with CDI devices waits until it is known what the runtime makes of those (host_knows_cdi()), which
+ * takes some ms at the daemon's start: it would be decided by guess.
  */
 #ifndef SHIM_RELAY_PENDING_CREATES_H
 #define SHIM_RELAY_PENDING_CREATES_H
@@ -42,6 +45,9 @@ void pending_creates_request(struct pending_creates *creates, struct session *se
 void pending_creates_answered(struct pending_creates *creates, struct session_call *call,
                               int status, const uint8_t *message, size_t message_bytes);
 void pending_creates_ended(struct pending_creates *creates, struct session_call *call);
+
+/* Decides those that have waited: host_knows_cdi() is so, or they are to wait no longer. */
+void pending_creates_cdi_known(struct pending_creates *creates);
 
 /* One that an earlier process forwarded, or let pass: the device manager knows that such go on, and
  * when they are over. pending_creates_ended() follows. */

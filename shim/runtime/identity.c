@@ -10,9 +10,20 @@
 /* In StatusResponse.info, where it is asked to be verbose. */
 #define SETTINGS_KEY "config"
 
-static void tell_cdi(const struct identity *identity, const char *settings)
+static void tell_cdi(struct identity *identity, const char *settings)
 {
+    identity->told = true;
     identity->cdi(identity->user, cdi_support(identity->name, identity->version, settings));
+}
+
+/* It does not answer, and is asked again later: nobody is to wait for that. */
+static void tell_nothing(struct identity *identity)
+{
+    identity->asked = false;
+    if (identity->told)
+        return;
+    identity->told = true;
+    identity->cdi(identity->user, DEVICEMGR_CDI_UNKNOWN);
 }
 
 /* ---- its settings ---- */
@@ -21,7 +32,7 @@ static void tell_cdi(const struct identity *identity, const char *settings)
 static void on_status(struct rpc_call *call, const ProtobufCMessage *message, void *user)
 {
     const Runtime__V1__StatusResponse *said = (const void *)message;
-    const struct identity *identity = user;
+    struct identity *identity = user;
     const char *settings = NULL;
 
     (void)call;
@@ -38,7 +49,7 @@ static void on_status_done(struct rpc_call *call, const struct rpc_status *statu
 
     (void)call;
     if (status->code != RPC_OK)
-        identity->asked = false;
+        tell_nothing(identity);
 }
 
 static const struct rpc_call_ops STATUS_OPS = {.message = on_status, .done = on_status_done};
@@ -79,8 +90,8 @@ static void on_version_done(struct rpc_call *call, const struct rpc_status *stat
     (void)call;
     if (status->code == RPC_OK && !cdi_support_is_set(identity->name))
         tell_cdi(identity, NULL);
-    else
-        identity->asked = status->code == RPC_OK && ask_status(identity);
+    else if (status->code != RPC_OK || !ask_status(identity))
+        tell_nothing(identity);
 }
 
 static const struct rpc_call_ops VERSION_OPS = {.message = on_version, .done = on_version_done};

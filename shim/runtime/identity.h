@@ -16,12 +16,14 @@
 
 /* For embedding; zeroed but for `cdi` and `user` it knows nothing. */
 struct identity {
-    /* What it makes of CDI devices, once for each connection on which it says so. */
+    /* What it makes of CDI devices, once for each connection on which it says so; and that it does not, if
+     * it never has. */
     void (*cdi)(void *user, enum devicemgr_cdi cdi);
     void *user;
     struct rpc_channel *channel;
     uint64_t timeout_ms; /* of each call */
     bool asked;          /* on this connection */
+    bool told;           /* cdi(), on any */
     /* Printable; empty: it has not said yet on this connection. */
     char name[IDENTITY_NAME_BYTES_MAX];
     char version[IDENTITY_NAME_BYTES_MAX];

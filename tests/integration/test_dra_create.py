@@ -1,6 +1,7 @@
 """CreateContainer with the CDI devices of claims."""
 
 import json
+import threading
 
 import grpc
 import pytest
@@ -13,6 +14,7 @@ from kubelet_drivers import claim
 from protos import cri
 from protos import dra as dra_messages
 from runtime import Reply
+from waiting import GENEROUS_S
 
 GPU = "gpu.example.com"
 NIC = "nic.example.com"
@@ -67,6 +69,29 @@ def restarted(runtime, shim, client, words):
     runtime.start()
     shim.wait_log(words)
     client.reconnect()
+
+
+def test_a_create_waits_for_what_the_runtime_says_of_itself(runtime, make_shim, make_client):
+    """At the daemon's start: by guess it would be started without its device. One without any does not wait."""
+    words = threading.Event()
+
+    def version(_call):
+        assert words.wait(GENEROUS_S)
+        return Reply((cri.VersionResponse(version="0.1.0", runtime_name="cri-o", runtime_version="1.30.0",
+                                          runtime_api_version="v1").SerializeToString(),))
+
+    client = make_client(shim := make_shim())
+    pod = client.run_pod("web")
+    shim.stop()
+    runtime.on("Version", version)
+    shim.start()
+    client.reconnect()
+    asked = client.begin("CreateContainer", client.create_request(pod, "main", ["x"], **with_names(["example.com/gpu=0"])))
+    client.create(pod, "plain")
+    assert [one.config.metadata.name for one in runtime.create_requests()] == ["plain"] and not asked.done()
+    words.set()
+    assert asked.result().container_id
+    assert runtime.create_requests()[-1].config.CDI_devices[0].name == "example.com/gpu=0"
 
 
 # ---- names ----

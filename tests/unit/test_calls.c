@@ -34,12 +34,14 @@ struct world {
     struct buffer log;
     bool unready;                            /* the host */
     enum devicemgr_cdi cdi;                  /* what host_runtime_cdi() answers */
+    bool cdi_unheard;                        /* what host_knows_cdi() does not */
     bool names_devices;                      /* what devicemgr_create() answers */
     bool ends_pods;                          /* that of uid "uid" */
     uint64_t pending;                        /* the last create it left pending */
     const struct devicemgr_verdict *verdict; /* given at the next kick */
     struct gate_stand_in gate;
     const char *mount; /* the host_path of what containers mount; NULL: they do not */
+    const char *named; /* their CDI device; NULL: they have none */
     bool quiet;
     uint64_t job;  /* that the thread is at (deaths.h) */
     unsigned jobs; /* how often it began one */
@@ -116,6 +118,12 @@ enum devicemgr_cdi host_runtime_cdi(const struct host *host)
 {
     assert_ptr_equal(host, world);
     return world->cdi;
+}
+
+bool host_knows_cdi(const struct host *host)
+{
+    assert_ptr_equal(host, world);
+    return !world->cdi_unheard;
 }
 
 bool host_ready(const struct host *host)
@@ -317,6 +325,7 @@ static void create(struct world *w, uint32_t id)
     Runtime__V1__PodSandboxMetadata pod = RUNTIME__V1__POD_SANDBOX_METADATA__INIT;
     Runtime__V1__PodSandboxConfig sandbox = RUNTIME__V1__POD_SANDBOX_CONFIG__INIT;
     Runtime__V1__Mount mount = RUNTIME__V1__MOUNT__INIT, *mounts[] = {&mount};
+    Runtime__V1__CDIDevice cdi = RUNTIME__V1__CDIDEVICE__INIT, *cdis[] = {&cdi};
     Runtime__V1__CreateContainerRequest request = RUNTIME__V1__CREATE_CONTAINER_REQUEST__INIT;
 
     metadata.name = TEXT("main");
@@ -325,6 +334,9 @@ static void create(struct world *w, uint32_t id)
     mount.selinux_relabel = true;
     config.mounts = mounts;
     config.n_mounts = w->mount != NULL;
+    cdi.name = (char *)w->named;
+    config.cdi_devices = cdis;
+    config.n_cdi_devices = w->named != NULL;
     pod.name = TEXT("web");
     pod.namespace_ = TEXT("ns");
     pod.uid = TEXT("uid");
@@ -553,6 +565,46 @@ static bool runtime_got(struct world *w, const char *bytes, size_t len)
 /* A mount's host_path and selinux_relabel. */
 #define MOUNT_OF_OURS "\x12\x14" TO "\x20\x01", sizeof TO - 1 + 4
 #define MOUNT_OF_THEIRS "\x12\x10" FROM "\x20\x01", sizeof FROM - 1 + 4
+
+/* At a daemon's start: nobody guesses what the runtime makes of them. One without passes, one that its
+ * client gives up is gone. */
+static void cdi_devices_wait_for_the_runtime_s_word(void **state)
+{
+    struct world *w = *state;
+
+    w->cdi_unheard = true;
+    create(w, 1);
+    told(w, ASKED(1));
+    w->named = "example.com/gpu=0";
+    create(w, 3);
+    create(w, 5);
+    w->names_devices = true;
+    create(w, 7);
+    told(w, "");
+    wire_reset(&w->wire, CLIENT, 5, 8);
+    told(w, "cancelled 3\nkick\n"); /* of which the core has never heard */
+    w->cdi_unheard = false;
+    calls_cdi_known(w->calls);
+    told(w, "create 2 box ns/web main deadline 1001500\n"
+            "create 4 box ns/web main deadline 1001500\nkick\n");
+    give(w, &(struct devicemgr_verdict){.options = options()});
+    assert_true(runtime_got(w, "example.com/gpu=0", 17));
+    calls_cdi_known(w->calls);
+    create(w, 9);
+    told(w, ASKED(5));
+}
+
+static void who_stops_waits_for_no_word(void **state)
+{
+    struct world *w = *state;
+
+    w->cdi_unheard = true;
+    w->named = "example.com/gpu=0";
+    create(w, 1);
+    told(w, "");
+    calls_drain(w->calls);
+    told(w, ASKED(1) "drain\nkick\n");
+}
 
 static void a_mount_stays_unless_it_is_to_be_redirected(void **state)
 {
@@ -956,6 +1008,8 @@ int main(void)
         TEST(a_client_that_gives_up_cancels),
         TEST(a_runtime_that_does_not_wait_cancels),
         TEST(what_is_no_request_passes),
+        TEST(cdi_devices_wait_for_the_runtime_s_word),
+        TEST(who_stops_waits_for_no_word),
         TEST(a_mount_stays_unless_it_is_to_be_redirected),
         TEST(a_plugins_mount_is_redirected),
         TEST(a_plugin_that_asks_for_devices_gets_both),
