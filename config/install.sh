@@ -344,6 +344,7 @@ plan_documents() {
     local share=$prefix/share
     plan_document example.toml "$example_doc"
     plan_document cri-device-shimctl.1 "$share/man/man1/cri-device-shimctl.1"
+    plan_document cri-device-shim-agent.8 "$share/man/man8/cri-device-shim-agent.8"
     plan_document completion.bash "$share/bash-completion/completions/cri-device-shimctl"
     plan_document completion.zsh "$share/zsh/site-functions/_cri-device-shimctl"
 }

@@ -31,6 +31,7 @@ BRIDGE = "usr/local/bin/cri-device-shim-bridge"
 CTL = "usr/local/bin/cri-device-shimctl"
 EXAMPLE = "usr/local/share/doc/cri-device-shim/example.toml"
 CTL_DOCUMENTS = {"usr/local/share/man/man1/cri-device-shimctl.1": "cri-device-shimctl.1",
+                 "usr/local/share/man/man8/cri-device-shim-agent.8": "cri-device-shim-agent.8",
                  "usr/local/share/bash-completion/completions/cri-device-shimctl": "completion.bash",
                  "usr/local/share/zsh/site-functions/_cri-device-shimctl": "completion.zsh"}
 KUBELET_DIR = "var/lib/kubelet/device-plugins"
