@@ -197,6 +197,9 @@ void ends_listed(struct ends *ends, const struct devicemgr_container *containers
     end_stop_listed(ends, containers, containers_len);
     HASH_ITER(hh, ends->state->endings.by_uid, ending, next)
     {
+        if ((ending->state == ENDING_EVICTING || ending->state == ENDING_EVICTED) &&
+            !ending->unconfirmed && wants_local(ends, ending)) /* it is static, as it turns out */
+            begin_stopping(ends, ending);
         settle(ends, ending);
     }
     ends_look(ends);

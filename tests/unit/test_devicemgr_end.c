@@ -629,6 +629,30 @@ static void a_static_pod_is_ended_here(void **state)
     expect(w, "steered 1: pod \"ns/u1\": its containers are being stopped*");
 }
 
+/* Its sandbox was run a moment ago, and its call says nothing of where the pod is from: a list does. */
+static void one_that_turns_out_to_be_static_is_ended_here(void **state)
+{
+    static const struct devicemgr_annotation SOURCE = {"kubernetes.io/config.source", "file"};
+    struct devicemgr_sandbox sandbox = {
+        .id = "s-u3", .pod_uid = "u3", .pod_namespace = "ns", .pod_name = "u3", .ready = true};
+    struct world *w = *state;
+
+    devicemgr_sandbox_ran(w->mgr, w->now_ms, &sandbox);
+    end_in(w, 1, "u3", 1000);
+    ignore_all(w);
+    committed(w);
+    expect(w, "evict u3 *");
+    ignore_all(w);
+    sandbox.annotations = &SOURCE;
+    sandbox.annotations_len = 1;
+    devicemgr_runtime_listing(w->mgr);
+    devicemgr_runtime_listed(w->mgr, w->now_ms, &sandbox, 1, NULL, 0);
+    devicemgr_run(w->mgr);
+    expect(w, "evict no more");
+    assert_int_equal(endings_find(&w->mgr->state.endings, "u3")->state, ENDING_STOPPING);
+    ignore_all(w);
+}
+
 static void one_that_the_cluster_knows_as_a_mirror_is_ended_here(void **state)
 {
     struct world *w = *state;
@@ -729,6 +753,7 @@ int main(void)
         HERE(there_is_a_most_of_it),
         CLUSTER(the_cluster_is_asked),
         CLUSTER(a_static_pod_is_ended_here),
+        CLUSTER(one_that_turns_out_to_be_static_is_ended_here),
         CLUSTER(one_that_the_cluster_knows_as_a_mirror_is_ended_here),
         CLUSTER(who_insists_has_it_ended_here),
         CLUSTER(a_shorter_grace_is_another_order),
