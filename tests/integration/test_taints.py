@@ -2,12 +2,15 @@
 and who is evicted for them, at a daemon that works."""
 
 import json
+import random
 
 import grpc
 import pytest
 
 from asking import by_annotation, by_token, refused
+from criclient import Client
 from ctl import ctl, ctl_json
+from protos import CONTROL, control, cri
 from waiting import wait_until
 
 GPU = "vendor.com/gpu"
@@ -131,6 +134,75 @@ def test_who_tolerates_it_stays(at_work, runtime, client, make_plugin):
     runtime.wait_calls("StopContainer", 1)
     assert stopped(runtime) == [gone]
     assert [one[-1] for one in taints(at_work)] == [0, 1]
+
+
+class Toggling:
+    """A pod whose container is made anew for as long as it does not run, as a kubelet would, and who taints its device."""
+
+    def __init__(self, shim, runtime, client, closing):
+        self.shim, self.runtime, self.client, self._closing = shim, runtime, client, closing
+        self.pod, self.attempt, self.container, self.tainted = client.run_pod("web"), 0, None, False
+        self.operator = closing(Client(shim.control))
+        self.make()
+
+    def make(self):
+        """Whether it could be."""
+        try:
+            self.container = self.client.run(self.pod, "main", attempt=self.attempt, annotations=by_token(GPU, "g0"))
+        except grpc.RpcError as error:
+            assert error.code() in (grpc.StatusCode.FAILED_PRECONDITION, grpc.StatusCode.UNAVAILABLE), error
+            return False
+        self.attempt += 1
+        return True
+
+    def runs(self):
+        return self.runtime.state.containers[self.container].state == cri.CONTAINER_RUNNING
+
+    def set(self, tainted):
+        request = control.SteerRequest(what=control.SteerRequest.TAINT, resource=GPU, ids=["g0"], taint=f"{BROKEN}:NoExecute")
+        if not tainted:
+            request.what, request.taint = control.SteerRequest.UNTAINT, BROKEN
+        if tainted or self.tainted:  # there is nothing to be taken back else
+            self.operator.unary(CONTROL + "Steer", request.SerializeToString())
+        self.tainted = tainted
+
+    def restart(self):
+        self.shim.kill()
+        self.shim.start()
+        self.shim.wait_control()
+        self.client.reconnect()
+        self.operator.reconnect()
+
+    def check(self):
+        """What was said last is so."""
+        if self.tainted:
+            wait_until(lambda: not self.runs(), "it has gone")
+            assert not self.make()
+        else:
+            wait_until(lambda: self.runs() or self.make(), "it runs, or is made again")
+
+
+def test_set_and_taken_back_a_thousand_times(make_shim, runtime, make_client, make_plugin, closing):
+    """At random moments, with restarts among them: who has the device goes whenever it is tainted in the end, and is there
+    whenever it is not; those who have another, or tolerate it, are never stopped."""
+    shim = make_shim(plugins={"evict_per_minute": 0, "hold": "300ms"}, resources=[{"name": GPU, "exclusive": False}])
+    shim.wait_control()
+    client, chance = make_client(shim), random.Random("a thousand times")
+    make_plugin(shim, GPU, ["g0", "g1"])
+    stay = [client.run(client.run_pod("bystander"), "main", annotations=by_token(GPU, "g1")),
+            client.run(client.run_pod("tolerant", annotations={TOLERATIONS: json.dumps([{"operator": "Exists"}])}),
+                       "main", annotations=by_token(GPU, "g0"))]
+    web = Toggling(shim, runtime, client, closing)
+    for number in range(1, 1001):
+        web.set(chance.random() < 0.5)
+        if number % 100 == 0:
+            web.restart()
+        if chance.random() < 0.03:
+            web.check()
+    for tainted in (True, False):
+        web.set(tainted)
+        web.check()
+    assert not set(stay) & set(stopped(runtime))
 
 
 def test_settings_taint_and_a_reload_takes_it_back(make_shim, runtime, make_plugin):

@@ -905,7 +905,7 @@ static void over_restarts_nobody_is_forgotten(void **state)
     struct world *w = *state;
     uint32_t seed = 7;
 
-    for (int i = 0; i < 300; i++) {
+    for (int i = 0; i < 1000; i++) {
         bool tainted;
 
         if (next(&seed) % 2)
