@@ -71,6 +71,7 @@
 #define CONTROL_DRIVERS "/control.v1.Control/Drivers"
 #define CONTROL_CLAIMS "/control.v1.Control/Claims"
 #define CONTROL_TAINTS "/control.v1.Control/Taints"
+#define CONTROL_ENDINGS "/control.v1.Control/Endings"
 #define CONTROL_DRIVER_DEVICES "/control.v1.Control/DriverDevices"
 #define CONTROL_SOCKET_DEFAULT "/run/cri-device-shim/control.sock"
 

@@ -164,6 +164,35 @@ void devicemgr_pods(const struct devicemgr *mgr, uint64_t now_ms,
                     const struct devicemgr_which *which,
                     bool (*each)(void *user, const struct devicemgr_pod *pod), void *user);
 
+/* ---- pods that are ended from here, were and are kept from coming back, or are to be for taints of their devices.
+ * The key is namespace, name, uid ---- */
+
+struct devicemgr_ending_ask {
+    const char *asker; /* operator, eviction, shutdown */
+    const char *why;
+    bool own_grace; /* the pod's; else: */
+    uint64_t grace_ms;
+    bool here; /* not by the API server */
+};
+
+#define DEVICEMGR_ENDING_KEY 3
+struct devicemgr_ending_row {
+    const char *pod_namespace, *name, *uid; /* the first two "": not known */
+    /* waits: a taint of its device is tolerated for a while yet, or so many went in the last minute, or it is not known
+     * yet whether it has to go · asked: that is not stored yet · evicting: the API server is asked · evicted: it has
+     * done so, and the kubelet ends it · stopping: its containers are being stopped · stopped: none of them runs · gone */
+    const char *state;
+    uint64_t asked_ms_ago; /* not with waits */
+    bool due; /* in so long; waits: it is asked for; stopping: its containers are killed */
+    uint64_t due_in_ms;
+    const struct devicemgr_ending_ask *asks; /* who asked first first */
+    size_t asks_len;
+};
+void devicemgr_ending_rows(const struct devicemgr *mgr, uint64_t now_ms,
+                           const struct devicemgr_which *which,
+                           bool (*each)(void *user, const struct devicemgr_ending_row *row),
+                           void *user);
+
 /* ---- what an operator has set (operator.h). The key is kind, resource and id ---- */
 
 #define DEVICEMGR_ORDER_KEY 3

@@ -257,6 +257,11 @@ void evicts_review(struct evicts *evicts)
         ask_for_due(evicts);
 }
 
+uint64_t evicts_due_ms(const struct evicts *evicts, const struct eviction *eviction)
+{
+    return later(eviction->at_ms, free_ms(evicts));
+}
+
 uint64_t evicts_next_ms(const struct evicts *evicts)
 {
     uint64_t next_ms = UINT64_MAX;
@@ -265,7 +270,7 @@ uint64_t evicts_next_ms(const struct evicts *evicts)
         return next_ms;
     for (const struct eviction *e = evicts->by_uid; e; e = e->hh.next) {
         if (e->state == EVICTION_WAITS)
-            next_ms = earlier(next_ms, later(e->at_ms, free_ms(evicts)));
+            next_ms = earlier(next_ms, evicts_due_ms(evicts, e));
     }
     return next_ms;
 }

@@ -81,6 +81,8 @@ struct eviction_step *evicts_take(struct evicts *evicts);
 void eviction_step_free(struct eviction_step *step);
 /* When somebody is due by time alone; UINT64_MAX: never. */
 uint64_t evicts_next_ms(const struct evicts *evicts);
+/* When one that WAITS is asked for; now or earlier: as soon as it is its turn; UINT64_MAX: that is not known yet. */
+uint64_t evicts_due_ms(const struct evicts *evicts, const struct eviction *eviction);
 /* How many are due, or will be, and are not asked for yet; and how many are. */
 size_t evicts_len(const struct evicts *evicts, enum eviction_state state);
 

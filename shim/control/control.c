@@ -8,11 +8,11 @@
 #include "cri-proto/methods.h"
 #include "shim/control/asked.h"
 #include "shim/control/checkpointing.h"
+#include "shim/control/ending.h"
 #include "shim/control/follow.h"
 #include "shim/control/limits.h"
 #include "shim/control/list.h"
 #include "shim/control/log_levels.h"
-#include "shim/control/ending.h"
 #include "shim/control/releasing.h"
 #include "shim/control/status.h"
 #include "shim/control/steering.h"
@@ -73,7 +73,8 @@ static void on_why(struct rpc_incoming *call, const ProtobufCMessage *message, v
     struct why why;
 
     why_init(&why, &from, request);
-    if (why.response.n_containers + why.response.n_claims > 0 || request->pod[0] == '\0')
+    if (why.response.n_containers + why.response.n_claims + why.response.n_endings > 0 ||
+        request->pod[0] == '\0')
         rpc_incoming_answer(call, &why.response.base);
     else
         rpc_incoming_finish(
@@ -211,6 +212,11 @@ static void on_taints(struct rpc_incoming *call, const ProtobufCMessage *message
     on_list(call, message, user, list_taints);
 }
 
+static void on_endings(struct rpc_incoming *call, const ProtobufCMessage *message, void *user)
+{
+    on_list(call, message, user, list_endings);
+}
+
 static void on_driver_devices(struct rpc_incoming *call, const ProtobufCMessage *message,
                               void *user)
 {
@@ -226,6 +232,7 @@ static const struct rpc_method METHODS[] = {
     {CONTROL_DRIVERS, &control__v1__list_request__descriptor, on_drivers},
     {CONTROL_CLAIMS, &control__v1__list_request__descriptor, on_claims},
     {CONTROL_TAINTS, &control__v1__list_request__descriptor, on_taints},
+    {CONTROL_ENDINGS, &control__v1__list_request__descriptor, on_endings},
     {CONTROL_DRIVER_DEVICES, &control__v1__list_request__descriptor, on_driver_devices},
     {CONTROL_STEER, &control__v1__steer_request__descriptor, on_steer},
     {CONTROL_CHECKPOINT_VERIFY, &control__v1__checkpoint_verify_request__descriptor, on_verify},

@@ -25,6 +25,8 @@
 /* Claims of one answer: with two sentences, names of 1 KiB and as many requests as ids above they have 4 KiB
  * each. */
 #define CONTROL_WHY_CLAIMS_MAX 50
+/* Pods of one answer that are ended: as many. */
+#define CONTROL_WHY_ENDINGS_MAX 50
 /* A row of the checkpoint that is exported waits until less than this is queued for its client. */
 #define CONTROL_EXPORT_QUEUE_BYTES (64u * 1024)
 #define CONTROL_EXPORT_LOOK_MS 10

@@ -1,5 +1,5 @@
 /*
- * The answers to Resources, Plugins, Devices, Allocations, Pods, Orders, Drivers, Claims, DriverDevices and Taints:
+ * The answers to Resources, Plugins, Devices, Allocations, Pods, Orders, Drivers, Claims, DriverDevices, Taints and Endings:
  * a page of the device manager's list, as a message.
  */
 #ifndef SHIM_CONTROL_LIST_H
@@ -51,7 +51,7 @@ struct list_from {
 typedef bool list_make(struct list *list, const struct list_from *from,
                        const Control__V1__ListRequest *request);
 list_make list_resources, list_plugins, list_devices, list_allocations, list_pods, list_orders;
-list_make list_drivers, list_claims, list_driver_devices, list_taints;
+list_make list_drivers, list_claims, list_driver_devices, list_taints, list_endings;
 /* Accepts one that is not made. */
 void list_fini(struct list *list);
 

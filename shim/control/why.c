@@ -140,6 +140,7 @@ void why_init(struct why *why, const struct list_from *from, const Control__V1__
     why->waiting = !pod;
     devicemgr_why(from->core, boot_now_ms(), pod, container, on_why, why);
     why_add_claims(why, from, pod, container);
+    why_add_endings(why, from->core, pod);
 }
 
 void why_fini(struct why *why)
@@ -148,4 +149,5 @@ void why_fini(struct why *why)
         control__v1__container__free_unpacked(why->response.containers[i], NULL);
     free(why->response.containers);
     why_free_claims(why);
+    why_free_endings(why);
 }

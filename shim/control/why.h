@@ -21,12 +21,15 @@ void why_init(struct why *why, const struct list_from *from,
               const Control__V1__WhyRequest *request);
 void why_fini(struct why *why);
 
-/* ---- for it: why_claims.c ---- */
+/* ---- for it: why_claims.c, why_endings.c ---- */
 
 Control__V1__Reason *why_reason(const char *word, const char *text, const char *clears);
 /* Adds those that are meant to the response, and takes them from it. */
 void why_add_claims(struct why *why, const struct list_from *from, const char *pod,
                     const char *container);
 void why_free_claims(struct why *why);
+/* Likewise; `pod` NULL: any. */
+void why_add_endings(struct why *why, const struct devicemgr *core, const char *pod);
+void why_free_endings(struct why *why);
 
 #endif

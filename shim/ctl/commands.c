@@ -23,6 +23,7 @@ const struct command *const commands[] = {
     &grace_end_command,
     &release_command,
     &end_command,
+    &endings_command,
     &reload_command,
     &log_level_command,
     &checkpoint_verify_command,

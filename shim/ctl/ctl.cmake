@@ -22,6 +22,7 @@ add_library(shim_ctl STATIC
     ${CMAKE_CURRENT_LIST_DIR}/log_level.c
     ${CMAKE_CURRENT_LIST_DIR}/pods.c
     ${CMAKE_CURRENT_LIST_DIR}/end.c
+    ${CMAKE_CURRENT_LIST_DIR}/endings.c
     ${CMAKE_CURRENT_LIST_DIR}/release.c
     ${CMAKE_CURRENT_LIST_DIR}/reload.c
     ${CMAKE_CURRENT_LIST_DIR}/resources.c

@@ -1,4 +1,5 @@
 #include "shim/ctl/commands.h"
+#include "shim/ctl/endings.h"
 #include "shim/ctl/why_claims.h"
 
 #include <inttypes.h>
@@ -230,13 +231,17 @@ static json_t *container_of(const Control__V1__Container *container)
 static void show_all(const struct show *show, const Control__V1__WhyResponse *response)
 {
     json_t *all = must(json_object()), *items = must(json_array()), *claims = must(json_array());
+    json_t *endings = must(json_array());
 
     for (size_t i = 0; i < response->n_containers; i++)
         json_value_append(items, container_of(response->containers[i]));
     for (size_t i = 0; i < response->n_claims; i++)
         json_value_append(claims, why_claim_json(response->claims[i]));
+    for (size_t i = 0; i < response->n_endings; i++)
+        json_value_append(endings, ending_json(response->endings[i]));
     json_value_set(all, "items", items);
     json_value_set(all, "claims", claims);
+    json_value_set(all, "endings", endings);
     json_value_set(all, "more", json_boolean(response->more));
     show_json(show, all);
 }
@@ -259,6 +264,8 @@ static bool run(const struct command_run *run, struct client_failure *failure)
         return false;
     if (show->format == SHOW_JSON)
         show_all(show, response);
+    for (size_t i = 0; show->format != SHOW_JSON && i < response->n_endings; i++)
+        ending_put(show, response->endings[i]);
     for (size_t i = 0; show->format != SHOW_JSON && i < response->n_containers; i++) {
         if (show->format == SHOW_NAME)
             put_name(show, response->containers[i]);

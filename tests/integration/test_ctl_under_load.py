@@ -38,6 +38,7 @@ ASKED = [
     ("grace end", (NIC,), "grace"),
     ("release", ("left", "--yes", "--reason", "lost"), "release"),
     ("end", ("left", "--reason", "lost"), "end"),
+    ("endings", (), "endings"),
     ("reload", (), "reload"),
     ("log-level", ("info",), "log-level"),
     ("checkpoint verify", (), "checkpoint-verify"),

@@ -205,6 +205,35 @@ def test_set_and_taken_back_a_thousand_times(make_shim, runtime, make_client, ma
     assert not set(stay) & set(stopped(runtime))
 
 
+def test_who_is_to_go_is_listed(at_work, client, make_plugin):
+    """Before he is asked to, and after; `why` says so, too."""
+    make_plugin(at_work, GPU, ["g0", "g1"])
+    later = json.dumps([{"key": BROKEN, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 3600}])
+    waits, goes = client.run_pod("waits", annotations={TOLERATIONS: later}), client.run_pod("goes")
+    client.run(waits, "main", annotations=by_token(GPU, "g0"))
+    client.run(goes, "main", annotations=by_token(GPU, "g1"))
+    assert ctl_json(at_work, "endings") == {"items": []}
+    assert ctl(at_work, "endings", "waits").returncode == 3
+    for one in ("g0", "g1"):
+        ctl_json(at_work, "taint", GPU, one, f"{BROKEN}:NoExecute", "--reason", "smoke")
+    wait_until(lambda: [one["state"] for one in ctl_json(at_work, "endings", "goes")["items"]] == ["stopped"], "it is stopped")
+    going, waiting = ctl_json(at_work, "endings", "-n", "default")["items"]
+    assert (going["name"], going["uid"], going["dueInSeconds"]) == ("goes", goes.uid, None)
+    why = f"is tainted {BROKEN}:NoExecute: smoke"
+    assert going["asked"] == [{"by": "eviction", "reason": f"device g1 of {GPU} {why}", "graceSeconds": None, "here": False}]
+    assert (waiting["name"], waiting["state"], waiting["since"]) == ("waits", "waits", None)
+    assert 3500 < waiting["dueInSeconds"] <= 3600 and waiting["asked"][0]["reason"] == f"device g0 of {GPU} {why}"
+    head, *rows = [line.split() for line in ctl(at_work, "endings").stdout.splitlines()]
+    assert head == ["NAMESPACE", "NAME", "STATE", "BY", "SINCE", "DUE", "REASON"]
+    assert [row[:4] for row in rows] == [["default", "goes", "stopped", "eviction"], ["default", "waits", "waits", "eviction"]]
+    assert ctl(at_work, "endings", "-o", "name").stdout == "pod/default/goes\npod/default/waits\n"
+    [told] = ctl_json(at_work, "why", "waits")["endings"]
+    assert (told["uid"], told["state"]) == (waits.uid, "waits")
+    words = ctl(at_work, "why", "waits").stdout
+    assert "pod default/waits is to be evicted, in " in words and f"by eviction: device g0 of {GPU} {why}" in words
+    assert "pod default/goes is ended for " in ctl(at_work, "why", "goes").stdout
+
+
 def test_settings_taint_and_a_reload_takes_it_back(make_shim, runtime, make_plugin):
     shim = make_shim(taints=[{"resource": GPU, "key": BROKEN, "effect": "NoSchedule"}])
     shim.wait_control()

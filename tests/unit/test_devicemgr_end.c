@@ -2,6 +2,7 @@
 #include <stdio.h>
 
 #include "devicemgr/endings.h"
+#include "devicemgr/lists.h"
 #include "devicemgr/operator.h"
 #include "devicemgr/things/limits.h"
 #include "devicemgr/turn/end.h"
@@ -384,6 +385,50 @@ static void what_is_done_is_counted(void **state)
     assert_int_equal(endings.ended, 1);
 }
 
+static bool on_row(void *user, const struct devicemgr_ending_row *row)
+{
+    struct text *text = user;
+
+    text_add(text, "%s%s/%s %s", text->len > 0 ? ", " : "", row->pod_namespace, row->name,
+             row->state);
+    for (size_t i = 0; i < row->asks_len; i++) {
+        const struct devicemgr_ending_ask *ask = &row->asks[i];
+
+        text_add(text, " by %s: %s", ask->asker, ask->why);
+        if (!ask->own_grace)
+            text_add(text, " (%d s)", (int)(ask->grace_ms / 1000));
+    }
+    if (row->due)
+        text_add(text, " in %d s", (int)(row->due_in_ms / 1000));
+    return true;
+}
+
+static void expect_rows(struct world *w, const struct devicemgr_which *which, const char *expected)
+{
+    struct text text = {0};
+
+    devicemgr_ending_rows(w->mgr, w->now_ms, which, on_row, &text);
+    assert_string_equal(text.buf, expected);
+}
+
+static void who_is_ended_is_listed(void **state)
+{
+    const char *const after[] = {"ns", "u1", "u1"};
+    struct world *w = *state;
+
+    expect_rows(w, &(struct devicemgr_which){0}, "");
+    stopping(w, 30000);
+    ask(w, END_SHUTDOWN, 7, "u1", ENDING_POD_GRACE);
+    ask(w, END_EVICTION, 7, "u2", ENDING_POD_GRACE);
+    expect_rows(w, &(struct devicemgr_which){0},
+                "ns/u1 stopping by operator: tired (30 s) by shutdown: it is to in 30 s, "
+                "ns/u2 asked by eviction: it is to");
+    expect_rows(w, &(struct devicemgr_which){.pod = "ns/u2"}, "ns/u2 asked by eviction: it is to");
+    expect_rows(w, &(struct devicemgr_which){.pod_namespace = "other"}, "");
+    expect_rows(w, &(struct devicemgr_which){.after = after}, "ns/u2 asked by eviction: it is to");
+    ignore_all(w);
+}
+
 /* ---- taken back ---- */
 
 static void what_is_taken_back_may_be_made_again(void **state)
@@ -740,6 +785,7 @@ int main(void)
         HERE(its_end_by_the_list_counts),
         HERE(no_sandbox_is_run_either),
         HERE(what_is_done_is_counted),
+        HERE(who_is_ended_is_listed),
         HERE(what_is_taken_back_may_be_made_again),
         HERE(others_want_it_still),
         HERE(what_was_not_sent_is_taken_back_whole),

@@ -3,6 +3,7 @@
 
 #include "claims_world.h"
 #include "devicemgr/endings.h"
+#include "devicemgr/lists.h"
 #include "devicemgr/operator.h"
 #include "devicemgr/rules/evictable.h"
 #include "devicemgr/taints.h"
@@ -181,6 +182,38 @@ static void a_toleration_puts_it_off(void **state)
     assert_int_equal(evicts_next_ms(&w->mgr->evicts), w->now_ms + 1);
     pass(w, 1);
     assert_int_equal(settle(w), 1);
+}
+
+static bool on_row(void *user, const struct devicemgr_ending_row *row)
+{
+    *(struct devicemgr_ending_row *)user = *row;
+    return false;
+}
+
+/* Who will go is listed before he is asked to: from when on, and what for. */
+static void who_waits_is_listed(void **state)
+{
+    struct devicemgr_ending_row row = {0};
+    struct devicemgr_which which = {0};
+    struct world *w = *state;
+
+    w->tolerations = A_MINUTE;
+    u1_has_g0(w, "g0 g1");
+    taint_of(w, GPU, "g0");
+    devicemgr_ending_rows(w->mgr, w->now_ms, &which, on_row, &row);
+    assert_string_equal(row.state, "waits");
+    assert_false(row.due); /* the taint is not stored yet */
+    settle(w);
+    pass(w, 20000);
+    devicemgr_ending_rows(w->mgr, w->now_ms, &which, on_row, &row);
+    assert_string_equal(row.name, "u1");
+    assert_string_equal(row.state, "waits");
+    assert_true(row.due);
+    assert_int_equal(row.due_in_ms, 40000);
+    pass(w, 40000);
+    devicemgr_ending_rows(w->mgr, w->now_ms, &which, on_row, &row);
+    assert_string_equal(row.state, "asked");
+    settle(w);
 }
 
 /* Of several taints that are tolerated for a while each. */
@@ -947,6 +980,7 @@ int main(void)
         TEST(only_the_last_taint_that_goes_ends_it, u1_setup),
         TEST(other_effects_evict_nobody, u1_setup),
         TEST(a_toleration_puts_it_off, evict_setup),
+        TEST(who_waits_is_listed, evict_setup),
         TEST(the_first_that_is_due_counts, evict_setup),
         TEST(what_is_taken_back_in_time_evicts_nobody, evict_setup),
         TEST(one_for_ever_evicts_nobody, evict_setup),
