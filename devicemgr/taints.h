@@ -37,6 +37,10 @@ void devicemgr_slice_taints(struct devicemgr *mgr, uint64_t now_ms, const char *
                             const char *driver, const char *pool, int64_t generation,
                             const struct devicemgr_tainted_device *devices, size_t devices_len);
 
+/* All slices of this node were told since the start. With a cluster, and claims, what an earlier process has asked for is
+ * not taken back before that, nor before the consumers of all claims were. */
+void devicemgr_slices_told(struct devicemgr *mgr, uint64_t now_ms);
+
 /* A DeviceTaintRule. NULL: any; all that is given must match. One without a selector (absent, not {}) is not
  * told. */
 struct devicemgr_taint_rule {

@@ -50,6 +50,7 @@ struct health_guard {
 struct tainted {
     struct cluster_taints cluster;
     struct consumers *consumers; /* of claims */
+    bool slices_told;            /* all of them, since the start */
     struct settings_taint *settings;
     size_t settings_len;
     size_t settings_no_execute; /* how many of those are */

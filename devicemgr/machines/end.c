@@ -372,25 +372,22 @@ static void forget(struct ends *ends, struct ending *ending)
     free(uid);
 }
 
-bool ends_cancel(struct ends *ends, const char *pod_uid, enum end_asker asker, uint64_t token)
+void ends_cancel(struct ends *ends, const char *pod_uid, enum end_asker asker, uint64_t token)
 {
     struct ending *ending = endings_edit(&ends->state->endings, pod_uid);
     const struct ending_ask *own = ending ? ending_find_ask(ending, asker, token) : NULL;
-    bool unsent;
 
     if (!own || ending->state == ENDING_GONE) /* of which who asked is told */
-        return true;
+        return;
     if (!facts_pod_over(ends->state, pod_uid))
         happened_to_pod(ends->state, DEVICEMGR_EVENT_SPARED, ending, end_asker_name(asker),
                         own->why);
-    unsent = ending->due_ms == 0 && !ending_is_over(ending);
     if (ending->asks_len > 1) {
         ending_drop_ask(ending, own);
         dirty_touch_ending(ends->state, ending, true);
     } else {
         forget(ends, ending);
     }
-    return unsent;
 }
 
 /* ---- the operator ---- */

@@ -104,8 +104,8 @@ void ends_fini(struct ends *ends);
  * with the same token has one more answer at most. All is copied. */
 void ends_ask(struct ends *ends, const char *pod_uid, const struct end_request *request);
 /* It does not want that any more. The last one's pod may be made again, and stops under way are taken
- * back. True: nothing had been sent for the pod. */
-bool ends_cancel(struct ends *ends, const char *pod_uid, enum end_asker asker, uint64_t token);
+ * back. */
+void ends_cancel(struct ends *ends, const char *pod_uid, enum end_asker asker, uint64_t token);
 /* The eviction that an earlier process has asked for is so still: it goes on. Without effect for any other. */
 void ends_confirm(struct ends *ends, const char *pod_uid);
 /* The oldest who is to be told, for ends_told_free(); NULL: nobody is. */

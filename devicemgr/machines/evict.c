@@ -168,6 +168,8 @@ static void look(struct evicts *evicts)
     evicts->stale = evictable_each(evicts->state, note, evicts);
     HASH_ITER(hh, evicts->by_uid, eviction, next)
     {
+        if (!eviction->found && eviction->adopted && !evictable_all_known(evicts->state))
+            continue; /* it may be for a taint that is not told yet */
         /* One whose taint is being set anew, or taken back, stays as it is until that is durable; one that
          * may be tolerated until that is told. */
         if (!eviction->found || (eviction->at_ms > now_ms && eviction->at_ms != UINT64_MAX))

@@ -181,6 +181,17 @@ size_t evictable_each(const struct state *state,
     return walk.stale;
 }
 
+bool evictable_all_known(const struct state *state)
+{
+    if (!state->settings.cluster || claims_len(&state->claims) == 0)
+        return true;
+    for (const struct claim *claim = state->claims.by_key; claim; claim = claim->hh.next) {
+        if (claim_state_kept(claim->state) && !consumers_find(state->tainted.consumers, claim->uid))
+            return false;
+    }
+    return state->tainted.slices_told;
+}
+
 void evictable_by(const struct state *state, const char *resource, const char *id,
                   const struct taint *taint,
                   void (*each)(void *user, const struct evictable *evictable), void *user)

@@ -36,7 +36,10 @@ struct evictable {
  * of that uid, or sandbox, is known here. */
 size_t evictable_each(const struct state *state,
                       void (*each)(void *user, const struct evictable *evictable), void *user);
-/* The same of one device, or of all of a resource (`id` NULL), if it had this taint and no other; of pods that are not
+/* Whether all of that is known: with a cluster, and claims, only once it has told the taints of its slices, and who may use
+ * each claim. */
+bool evictable_all_known(const struct state *state);
+/* Who would be, of one device, or of all of a resource (`id` NULL), if it had this taint and no other; of pods that are not
  * over. */
 void evictable_by(const struct state *state, const char *resource, const char *id,
                   const struct taint *taint,

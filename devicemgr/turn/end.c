@@ -24,9 +24,9 @@ void end_ask(struct devicemgr *mgr, const char *pod_uid, const struct end_reques
     end_tell(mgr);
 }
 
-bool end_cancel(struct devicemgr *mgr, const char *pod_uid, enum end_asker asker, uint64_t token)
+void end_cancel(struct devicemgr *mgr, const char *pod_uid, enum end_asker asker, uint64_t token)
 {
-    return ends_cancel(&mgr->ends, pod_uid, asker, token);
+    ends_cancel(&mgr->ends, pod_uid, asker, token);
 }
 
 bool devicemgr_refuses_sandboxes(const struct devicemgr *mgr)

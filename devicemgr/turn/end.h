@@ -14,7 +14,7 @@ struct devicemgr;
 
 /* ends_ask(), ends_cancel(). In a turn: state_at() was called. */
 void end_ask(struct devicemgr *mgr, const char *pod_uid, const struct end_request *request);
-bool end_cancel(struct devicemgr *mgr, const char *pod_uid, enum end_asker asker, uint64_t token);
+void end_cancel(struct devicemgr *mgr, const char *pod_uid, enum end_asker asker, uint64_t token);
 /* Who is to be told is. After each event by which one may have come to its end. */
 void end_tell(struct devicemgr *mgr);
 /* Who is to be evicted for taints is found out, and asked for: once whatever an event has led to is done. */

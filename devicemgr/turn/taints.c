@@ -14,6 +14,12 @@ void devicemgr_slice_taints(struct devicemgr *mgr, uint64_t now_ms, const char *
                              devices, devices_len);
 }
 
+void devicemgr_slices_told(struct devicemgr *mgr, uint64_t now_ms)
+{
+    state_at(&mgr->state, now_ms);
+    mgr->state.tainted.slices_told = true;
+}
+
 static void log_refused(struct state *state, const struct devicemgr_taint_rule *rule)
 {
     struct text text = {0};

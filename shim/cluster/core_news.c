@@ -81,6 +81,12 @@ void core_news_facts(struct core_news *news, struct facts *facts)
     host_kick(news->host);
 }
 
+void core_news_slices_told(struct core_news *news)
+{
+    devicemgr_slices_told(host_core(news->host), boot_now_ms());
+    host_kick(news->host);
+}
+
 /* ---- claims ---- */
 
 static void tell_claim(const struct core_news *news, const Agent__V1__Claim *claim)

@@ -73,6 +73,7 @@ def test_what_the_cluster_does_not_see_is_evicted_here(shim, server, user):
     publish(server, [{"key": BROKEN, "effect": "NoExecute"}], "plain", "tolerant", "extended", "another")
     wait_until(lambda: is_deleted(server, "another"), "so is another, after all that is to be told was")
     assert [evictions(server, name) for name in ("plain", "tolerant", "extended")] == [0, 0, 1]
+    assert "spared" not in [one["kind"] for one in ctl_json(shim, "events", "--pod", "extended")["items"]]
 
 
 def test_who_tolerates_it_by_his_claim_stays_over_a_restart(shim, server, user, agent):

@@ -744,6 +744,7 @@ static void nobody_goes_before_the_cluster_has_told_of_a_claim(void **state)
     runtime_listed(w, "u1/main");
     settle(w);
     assert_true(is_asked(w, "u1"));
+    devicemgr_slices_told(w->mgr, w->now_ms);
     consumers.tolerations_len = 1;
     devicemgr_claim_consumers(w->mgr, w->now_ms, "c", &consumers);
     devicemgr_run(w->mgr);
@@ -759,6 +760,28 @@ static void who_may_use_a_claim_is_asked_for_after_a_restart(void **state)
     w->looks = true;
     world_restart(w);
     expect(w, "look c (ns/c)");
+}
+
+/* After a restart the cluster has not told yet what it was for. */
+static void nobody_is_let_go_before_the_cluster_has_told_of_its_taints(void **state)
+{
+    struct world *w = *state;
+
+    many_reserve(w, 3, true);
+    slice(w, "gpu-0", "NoExecute");
+    assert_int_equal(settle(w), 2);
+    world_restart(w);
+    runtime_listed(w, "u1/main u2/main");
+    settle(w);
+    assert_true(is_asked(w, "u1") && is_asked(w, "u2"));
+    devicemgr_slices_told(w->mgr, w->now_ms); /* there is none any more */
+    devicemgr_run(w->mgr);
+    settle(w);
+    assert_true(is_asked(w, "u1") && is_asked(w, "u2"));
+    devicemgr_claim_consumers(w->mgr, w->now_ms, "c", NULL);
+    devicemgr_run(w->mgr);
+    settle(w);
+    assert_false(is_asked(w, "u1") || is_asked(w, "u2"));
 }
 
 /* Nor is it waited for for ever: the cluster has no such claim any more. */
@@ -1004,6 +1027,7 @@ int main(void)
         TEST(nobody_is_made_with_a_claim_of_it, claim_setup),
         TEST(claims_tolerate_by_their_allocation, claim_setup),
         TEST(nobody_goes_before_the_cluster_has_told_of_a_claim, claim_setup),
+        TEST(nobody_is_let_go_before_the_cluster_has_told_of_its_taints, claim_setup),
         TEST(who_may_use_a_claim_is_asked_for_after_a_restart, claim_setup),
         TEST(what_the_cluster_does_not_know_tolerates_nothing, claim_setup),
         TEST(consumers_go_with_their_claim, claim_setup),
