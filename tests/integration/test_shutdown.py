@@ -397,3 +397,30 @@ def test_what_is_told_of_it(shim, agent, logind, client, server, runtime, deaf):
     one.let_go()
     wait_state(shim, "over")
     wait_events(shim, ("begun", 1), ("group", 2), ("over", 1))
+
+
+def test_three_who_ask_at_once_are_one(shim, agent, logind, client, server, runtime):
+    """An operator, a taint and the shutdown, each with a grace of its own: one StopContainer, with the shortest."""
+    container = run(client, server, "web", 0, device=True, grace=50)
+    wait_known(shim, 1)
+    [held] = ctl_json(shim, "allocations")["items"]
+    gate = threading.Event()
+
+    def answer(call):
+        assert gate.wait(GENEROUS_S)
+        return runtime.state.answer(call)
+
+    runtime.on("ListContainers", answer)  # what runs is not known before all have asked
+    logind.begin()
+    wait_until(lambda: asked(shim) == ["shutdown"], "the shutdown asks")
+    ctl_json(shim, "end", "web", "--here", "--grace", "10s")
+    ctl_json(shim, "taint", NULL, held["ids"][0], "example.com/broken:NoExecute")
+    wait_until(lambda: asked(shim) == ["eviction", "operator", "shutdown"], "all have asked")
+    gate.set()
+    logind.wait_released()
+    wait_state(shim, "over")
+    assert stops(runtime) == [(container, 10)]
+
+
+def asked(shim):
+    return sorted(ask["by"] for one in ctl_json(shim, "endings")["items"] for ask in one["asked"])
