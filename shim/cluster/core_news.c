@@ -117,14 +117,16 @@ static void on_done(void *user, const Agent__V1__AnswerRequest *answer)
 {
     struct news_claim *claim = user;
     const struct core_news *news = claim->news;
+    char *uid = must(strdup(claim->uid));
 
+    claim_free(claim); /* the core may ask for it again at once */
     if (answer->outcome == AGENT__V1__OUTCOME__DONE && answer->claim) {
         tell_claim(news, answer->claim);
     } else {
-        devicemgr_claim_consumers(host_core(news->host), boot_now_ms(), claim->uid, NULL);
+        devicemgr_claim_consumers(host_core(news->host), boot_now_ms(), uid, NULL);
         host_kick(news->host);
     }
-    claim_free(claim);
+    free(uid);
 }
 
 /* An agent that has the order may answer it still, which nobody hears. */
