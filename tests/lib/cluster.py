@@ -27,14 +27,15 @@ PLUGINS = (GPUS, DevicePlugin(ONE, ["one0"]))  # of most tests
 PATIENCE_S = 3 * GENEROUS_S
 _PAUSE_S = 0.1
 _PODS = "/api/v1/namespaces/default/pods"
+_BUDGETS = "/apis/policy/v1/namespaces/default/poddisruptionbudgets"
 
 
 class Cluster:
-    """`settings`: of its KubeNode."""
+    """`taint_rules`: of its ControlPlane; `settings`: of its KubeNode."""
 
-    def __init__(self, directory, plugins, **settings):
+    def __init__(self, directory, plugins, taint_rules=False, **settings):
         directory = pathlib.Path(directory)
-        self.plane = ControlPlane(directory / "p")
+        self.plane = ControlPlane(directory / "p", taint_rules)
         self.plugins = {one.resource: one for one in plugins}
         self._directory = directory
         self._settings = settings
@@ -185,6 +186,20 @@ class Cluster:
         names = list(self.pods())
         self.delete(*names)
         self.wait_gone(*names)
+
+    def create_budget(self, manifest):
+        """Returns when it counts."""
+        self.plane.api.create(_BUDGETS, manifest)
+        path = f"{_BUDGETS}/{manifest['metadata']['name']}"
+        self.wait(lambda: self.plane.api.get(path).get("status", {}).get("currentHealthy"),
+                  "its pods are counted")
+
+    def delete_budget(self, name):
+        self.plane.api.delete(f"{_BUDGETS}/{name}")
+
+    def let_go(self, name):
+        """Takes the finalizers off a pod."""
+        self.plane.api.patch(f"{_PODS}/{name}", {"metadata": {"finalizers": None}})
 
     # ---- what its containers said ----
 

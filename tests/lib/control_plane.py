@@ -13,6 +13,8 @@ import pathlib
 import signal
 import subprocess
 
+import yaml
+
 from kube_api import Api, ApiError
 from kube_certificates import Authority
 from kube_programs import program
@@ -32,10 +34,14 @@ _USERS = {"admin": ("admin", "system:masters"),
 
 
 class ControlPlane:
-    def __init__(self, directory):
+    """`taint_rules`: with DeviceTaintRules, which it has only where that is wanted."""
+
+    def __init__(self, directory, taint_rules=False):
         self.directory = pathlib.Path(directory)
         self.authority = None
         self.api = None
+        self._gates = ["--feature-gates=DRADeviceTaintRules=true"] if taint_rules else []
+        self._apis = ["--runtime-config=resource.k8s.io/v1beta2=true"] if taint_rules else []
         self._holder = None
         self._pid = None
         self._programs = []
@@ -74,6 +80,20 @@ class ControlPlane:
 
     def kubeconfig(self, user):
         return self.authority.kubeconfig(user, _SERVER)
+
+    def account_kubeconfig(self, namespace, account):
+        """That of a service account, by a token of its own."""
+        answer = self.api.create(f"/api/v1/namespaces/{namespace}/serviceaccounts/{account}/token",
+                                 {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest"})
+        return self.authority.kubeconfig(None, _SERVER, token=answer["status"]["token"])
+
+    def apply(self, path):
+        """Creates the objects of a file of YAML, as kubectl does."""
+        for one in yaml.safe_load_all(path.read_text()):
+            metadata = one["metadata"]
+            group = "/api/v1" if one["apiVersion"] == "v1" else f"/apis/{one['apiVersion']}"
+            where = f"/namespaces/{metadata['namespace']}" if "namespace" in metadata else ""
+            self.api.create(f"{group}{where}/{one['kind'].lower()}s", one)
 
     def _wait_there(self, path):
         wait_until(lambda: self._is_there(path), f"the API server has {path}", _READY_S, 0.2)
@@ -130,7 +150,7 @@ class ControlPlane:
             "--service-cluster-ip-range=198.51.100.0/24",
             f"--service-account-key-file={tokens_certificate}",
             f"--service-account-signing-key-file={tokens}",
-            f"--service-account-issuer={_SERVER}")
+            f"--service-account-issuer={_SERVER}", *self._gates, *self._apis)
 
     def _start_controllers(self):
         _, tokens = self.authority.pair("tokens")
@@ -141,7 +161,7 @@ class ControlPlane:
             config = self.directory / f"{name}.conf"
             config.write_text(self.kubeconfig(name))
             self._run(f"kube-{name}", f"--kubeconfig={config}", "--leader-elect=false",
-                      f"--cert-dir={self.directory}", *options)
+                      f"--cert-dir={self.directory}", *self._gates, *options)
 
     def stop(self):
         for log in sorted(self.directory.glob("*.log")):

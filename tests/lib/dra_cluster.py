@@ -23,6 +23,7 @@ GPU, NET = "gpu.example.com", "net.example.com"
 GPUS = DraDriver(GPU, tuple(f"dgpu{number}" for number in range(12)))
 NETS = DraDriver(NET, tuple(f"dnet{number}" for number in range(12)), services=(V1BETA1,))
 DRIVERS = (GPUS, NETS)
+EXTENDED = "example.com/gpu"  # the resource that is GPUs', too
 # Of which claims are made, by the name of their request: two pods may have a third claim.
 _TEMPLATES = {"gpu": (GPU, 1), "net": (NET, 1), "gpus": (GPU, 2)}
 
@@ -61,7 +62,7 @@ class DraCluster(Cluster):
     def start(self):
         super().start()
         for name in self.drivers:
-            self.plane.api.create(CLASSES, device_class(name))
+            self.plane.api.create(CLASSES, device_class(name, EXTENDED if name == GPU else None))
         for request, (driver, count) in _TEMPLATES.items():
             self.plane.api.create(TEMPLATES, template(request, driver, count))
 
@@ -74,6 +75,17 @@ class DraCluster(Cluster):
             name = one["spec"]["driver"]
             there[name] = there.get(name, 0) + len(one["spec"].get("devices", []))
         return there
+
+    def taint_in_slice(self, driver, device, *taints):
+        """As the driver would; without any it has none any more."""
+        for one in self.plane.api.get(SLICES)["items"]:
+            devices = one["spec"].get("devices", [])
+            if one["spec"]["driver"] == driver and device in (each["name"] for each in devices):
+                for each in devices:
+                    if each["name"] == device:
+                        each["taints"] = list(taints)
+                self.plane.api.patch(f"{SLICES}/{one['metadata']['name']}",
+                                     {"spec": {"devices": devices}})
 
     def wait_ready(self):
         super().wait_ready()

@@ -40,16 +40,19 @@ class Authority:
         """The paths of its certificate and its key."""
         return self._path(f"{name}.crt"), self._path(f"{name}.key")
 
-    def kubeconfig(self, name, server):
-        """With all in it, for whoever has been signed as `name`."""
-        certificate, key = (_base64(path) for path in self.pair(name))
+    def kubeconfig(self, name, server, token=None):
+        """With all in it, for whoever has been signed as `name`, or has the token."""
+        if token is None:
+            certificate, key = (_base64(path) for path in self.pair(name))
+            user = {"client-certificate-data": certificate, "client-key-data": key}
+        else:
+            user = {"token": token}
         return json.dumps({
             "apiVersion": "v1", "kind": "Config", "current-context": "it",
             "contexts": [{"name": "it", "context": {"cluster": "it", "user": "it"}}],
             "clusters": [{"name": "it", "cluster": {
                 "server": server, "certificate-authority-data": _base64(self.certificate)}}],
-            "users": [{"name": "it", "user": {"client-certificate-data": certificate,
-                                              "client-key-data": key}}]})
+            "users": [{"name": "it", "user": user}]})
 
 
 def _base64(path):

@@ -11,14 +11,29 @@ is named by that (unit_driver.py). A driver's DeviceClass has its name.
 
 API = "/apis/resource.k8s.io/v1"
 CLASSES = f"{API}/deviceclasses"
+TAINT_RULES = "/apis/resource.k8s.io/v1beta2/devicetaintrules"
 CLAIMS = f"{API}/namespaces/default/resourceclaims"
 TEMPLATES = f"{API}/namespaces/default/resourceclaimtemplates"
 _VERSION = "resource.k8s.io/v1"
 
 
-def device_class(driver):
+def device_class(driver, extended=None):
+    """`extended`: the resource of which a pod's limits get its devices, too."""
+    spec = {"selectors": [{"cel": {"expression": f'device.driver == "{driver}"'}}]}
+    if extended:
+        spec["extendedResourceName"] = extended
     return {"apiVersion": _VERSION, "kind": "DeviceClass", "metadata": {"name": driver},
-            "spec": {"selectors": [{"cel": {"expression": f'device.driver == "{driver}"'}}]}}
+            "spec": spec}
+
+
+def taint(key, effect):
+    return {"key": key, "effect": effect}
+
+
+def taint_rule(name, driver, device, what):
+    return {"apiVersion": "resource.k8s.io/v1beta2", "kind": "DeviceTaintRule",
+            "metadata": {"name": name},
+            "spec": {"deviceSelector": {"driver": driver, "device": device}, "taint": what}}
 
 
 def _spec(request, driver, count):

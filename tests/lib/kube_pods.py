@@ -41,16 +41,24 @@ def _field(name, path):
     return {"name": name, "valueFrom": {"fieldRef": {"fieldPath": path}}}
 
 
-def pod(name, *containers, restart="Always", init=(), grace_s=1, annotations=None, **more):
-    """`more`: of its spec."""
+def pod(name, *containers, restart="Always", init=(), grace_s=1, annotations=None, labels=None,
+        finalizers=(), **more):
+    """`more`: of its spec. One with finalizers stays at the API server until they are taken off."""
     return {"apiVersion": "v1", "kind": "Pod",
-            "metadata": {"name": name, "annotations": annotations or {}},
+            "metadata": {"name": name, "annotations": annotations or {}, "labels": labels or {},
+                         "finalizers": list(finalizers)},
             "spec": {"containers": list(containers), "initContainers": list(init),
                      "restartPolicy": restart, "terminationGracePeriodSeconds": grace_s,
                      "hostNetwork": True, "nodeSelector": {"kubernetes.io/hostname": NODE},
                      "automountServiceAccountToken": False, "enableServiceLinks": False,
                      "tolerations": [{"operator": "Exists"}],
                      "volumes": [{"name": "held", "hostPath": {"path": HELD}}], **more}}
+
+
+def budget(name, labels, running):
+    """A PodDisruptionBudget: of the pods with these labels so many are to run."""
+    return {"apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "metadata": {"name": name},
+            "spec": {"minAvailable": running, "selector": {"matchLabels": labels}}}
 
 
 class Seen:
@@ -81,6 +89,13 @@ class Seen:
     @property
     def over(self):
         return self.phase in ("Succeeded", "Failed")
+
+    def condition(self, name):
+        """(reason, message) of one that is so; None: it is not."""
+        found = [(one.get("reason", ""), one.get("message", ""))
+                 for one in self.what["status"].get("conditions", [])
+                 if one["type"] == name and one["status"] == "True"]
+        return found[0] if found else None
 
     def waiting(self, name="main"):
         """(reason, message) of a container that does not run."""
