@@ -8,6 +8,7 @@
  */
 #include <string.h>
 
+#include "cri-proto/kube_name.h"
 #include "shim/dra/answer.h"
 #include "shim/dra/services.h"
 #include "shim/registry/info.h"
@@ -40,7 +41,7 @@ static void check_info(const ProtobufCMessage *message)
         check_words(wrong, sizeof wrong);
         return;
     }
-    FUZZ_CHECK(info->name[0] && strlen(info->name) <= 2 * REGISTRY_NAME_BYTES_MAX, "%s",
+    FUZZ_CHECK(info->name[0] && strlen(info->name) <= 2 * KUBE_SUBDOMAIN_BYTES_MAX, "%s",
                info->name);
     FUZZ_CHECK(info_endpoint(info, SOCKET)[0] == '/', "%s", info->endpoint);
     FUZZ_CHECK(strlen(info_endpoint(info, SOCKET)) <= 107, "%s", info->endpoint);
