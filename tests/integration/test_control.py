@@ -318,10 +318,10 @@ def test_garbage_ends_its_own_connection(at_work):
 
 @pytest.mark.parametrize("method", ["Events", "Steer", "Release"])
 def test_a_field_that_cannot_be_is_refused(at_work, method):
-    """One of number 0, in a request that is kept until it is answered."""
+    """One of number 0, in a request that is kept until it is answered: it does not parse."""
     with Client(at_work.control) as client, pytest.raises(grpc.RpcError) as error:
         client.unary(CONTROL + method, b"\x81\x00" + bytes(8))
-    assert error.value.code() == grpc.StatusCode.INVALID_ARGUMENT
+    assert error.value.code() == grpc.StatusCode.INTERNAL
     assert ctl(at_work, "status").returncode == 0
 
 

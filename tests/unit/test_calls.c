@@ -313,9 +313,11 @@ static void saw(struct world *w, enum session_end end, const char *expected)
 
 static void call(struct world *w, uint32_t id, const char *method, const ProtobufCMessage *message)
 {
-    uint8_t bytes[RELAY_NAMES_BYTES_MAX + 512];
+    uint8_t *bytes = malloc(protobuf_c_message_get_packed_size(message));
 
+    assert_non_null(bytes);
     wire_call(&w->wire, id, method, bytes, protobuf_c_message_pack(message, bytes));
+    free(bytes);
 }
 
 static void create(struct world *w, uint32_t id)
