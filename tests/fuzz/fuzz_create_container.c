@@ -13,6 +13,7 @@
 
 #include "cri-proto/cri_v1.pb-c.h"
 #include "cri-proto/deviceplugin_v1beta1.pb-c.h"
+#include "cri-proto/field_numbers.h"
 #include "shim/relay/cdi_names.h"
 #include "shim/relay/create_container.h"
 #include "shim/relay/mount_redirect.h"
@@ -297,11 +298,11 @@ static void check_read(struct fuzz_input bytes, const Runtime__V1__CreateContain
     struct devicemgr_create request;
     struct create_container *c;
     int code = create_container_read(bytes.bytes, bytes.len, &c);
+    bool valid = original && field_numbers_valid(&original->base);
 
-    FUZZ_CHECK(code == RPC_OK || code == RPC_RESOURCE_EXHAUSTED ||
-                   (code == RPC_INTERNAL && !original),
+    FUZZ_CHECK(code == RPC_OK || code == RPC_RESOURCE_EXHAUSTED || (code == RPC_INTERNAL && !valid),
                "code %d", code);
-    FUZZ_CHECK(code != RPC_OK || original, "read, but it does not parse");
+    FUZZ_CHECK(code != RPC_OK || valid, "read, but it does not parse");
     if (code != RPC_OK)
         return;
     create_container_request(c, &request);
