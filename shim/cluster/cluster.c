@@ -64,6 +64,7 @@ static void set_works(struct cluster *cluster, bool works)
     if (works == cluster->works)
         return;
     cluster->works = works;
+    log_debug("cluster: the API server %s be told, through the agent", works ? "can" : "cannot");
     cluster->ops->changed(cluster->user);
 }
 

@@ -132,6 +132,7 @@ def noted(path, job):
 def test_a_checkpoint_that_crashes_its_reader(runtime, make_shim, make_client):
     """Noted twice, it is set aside by the third daemon, which starts; the fourth reads its own."""
     shim = make_shim()
+    shim.wait_log("plugins register in")
     shim.kill()
     noted(shim.directory / "deaths", CHECKPOINT)
     shim.start()

@@ -40,6 +40,11 @@ def slices(server):
     return sorted(name for _namespace, name in list(server.objects["resourceslices"]))
 
 
+def reached(shim):
+    """From here on drivers that go stay with the kubelet."""
+    shim.wait_log("cluster: the API server can be told")
+
+
 def wiped(shim, name=GPU, count=1):
     shim.wait_log(f"DRA driver {name}: its ResourceSlices of this node are gone", count)
 
@@ -51,7 +56,7 @@ def test_a_driver_that_is_away_stays_with_the_kubelet(shim, agent, bridge, kubel
     driver = make_driver()
     make_driver(NIC)
     instance = kubelet.wait_registered(GPU)
-    server.wait_watched("nodes")
+    reached(shim)
     driver.stop()
     wiped(shim)
     assert slices(server) == [f"{NODE}-{NIC}", f"node-2-{GPU}"]
@@ -79,7 +84,7 @@ def test_health_is_over_with_its_driver(shim, agent, bridge, kubelet, server, ma
     a daemon nor a bridge that is started anew says it again, nor is it said to a kubelet that comes later."""
     driver = make_driver(services=[V1, HEALTH])
     instance = kubelet.wait_registered(GPU)
-    server.wait_watched("nodes")
+    reached(shim)
     driver.say_health("gpu-0", "fine", health=dra_health.HEALTHY)
     driver.say_health("gpu-1", "too hot", health=dra_health.UNHEALTHY)
     instance.wait_said(["fine", "too hot"])
@@ -117,7 +122,7 @@ def test_a_call_waits_for_its_driver(shim, agent, bridge, kubelet, server, make_
     """In place of an error, after which the kubelet would try again more than a minute later."""
     driver = make_driver()
     kubelet.wait_registered(GPU)
-    server.wait_watched("nodes")
+    reached(shim)
     driver.stop()
     asked = kubelet.begin(GPU, "NodePrepareResources", [claim("c-1")])
     wiped(shim)
@@ -156,7 +161,7 @@ def test_slices_are_not_wiped_too_early(shim, agent, bridge, kubelet, server, ma
     publish(server, GPU)
     driver = make_driver()
     kubelet.wait_registered(GPU)
-    server.wait_watched("nodes")
+    reached(shim)
     before = time.monotonic()
     driver.stop()
     wiped(shim)
@@ -180,7 +185,7 @@ def test_an_api_server_that_refuses_is_asked_on(shim, agent, bridge, kubelet, se
     publish(server, GPU)
     driver = make_driver()
     kubelet.wait_registered(GPU)
-    server.wait_watched("nodes")
+    reached(shim)
     path = "/apis/resource.k8s.io/v1/resourceslices"
     server.fault(Fault(status=500), path=path, method="DELETE", times=1)
     driver.stop()
@@ -193,7 +198,7 @@ def test_who_may_not_wipe_leaves_it_to_the_kubelet(shim, agent, bridge, kubelet,
     publish(server, GPU)
     driver = make_driver()
     kubelet.wait_registered(GPU)
-    server.wait_watched("nodes")
+    reached(shim)
     server.fault(Fault(status=403), path="/apis/resource.k8s.io/v1/resourceslices", method="DELETE", times=None)
     driver.stop()
     kubelet.wait_gone(GPU)
@@ -205,7 +210,7 @@ def test_who_may_not_wipe_leaves_it_to_the_kubelet(shim, agent, bridge, kubelet,
 def test_an_agent_that_is_started_anew_takes_no_driver_away(shim, agent, bridge, kubelet, server, make_driver, dra):
     driver = make_driver()
     instance = kubelet.wait_registered(GPU)
-    server.wait_watched("nodes")
+    reached(shim)
     driver.stop()
     wiped(shim)
     agent.kill()
@@ -223,7 +228,7 @@ def test_one_that_is_back_in_time_is_not_wiped(shim, agent, bridge, kubelet, ser
     publish(server, GPU)
     driver = make_driver()
     kubelet.wait_registered(GPU)
-    server.wait_watched("nodes")
+    reached(shim)
     for _ in range(3):
         driver.stop()
         driver.start()
@@ -259,7 +264,7 @@ def test_what_a_driver_answered_before_counts_while_it_is_away(shim, agent, brid
     publish(server, GPU)
     driver = make_driver()
     kubelet.wait_registered(GPU)
-    server.wait_watched("nodes")
+    reached(shim)
     for uid in ("c-1", "c-2", "c-3"):
         allocate(server, uid, f"claim-{uid}-0")
     first = kubelet.prepare(GPU, [claim("c-1"), claim("c-2"), claim("c-3")])

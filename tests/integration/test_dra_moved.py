@@ -157,6 +157,7 @@ def test_its_slices_are_its_own(shim, agent, bridge, kubelet, server, make_drive
     kubelet.wait_registered(GPU)
     kubelet.wait_registered(NIC)
     server.wait_watched("resourceslices")
+    shim.wait_log("cluster: the API server can be told")
     direct = make_direct(ours)
     ours.stop()
     direct.start()
@@ -181,6 +182,7 @@ def test_it_is_told_what_it_is_owed(shim, agent, bridge, kubelet, server, make_d
     ours.on_prepare = lambda one: [dra_messages.Device(pool_name=NODE, device_name="dev-0")]
     kubelet.wait_registered(GPU)
     server.wait_watched("resourceslices")
+    shim.wait_log("cluster: the API server can be told")
     kubelet.prepare(GPU, [claim("c-1")])
     ours.stop()
     assert not kubelet.unprepare(GPU, [claim("c-1")])["c-1"].error and list(ours.prepared) == ["c-1"]
