@@ -53,43 +53,59 @@ static void manager_gets_nothing(int manager)
     assert_false(manager_has(manager, text, sizeof text));
 }
 
+/* A lock, beside a manager. */
+struct world {
+    struct fd_store *store;
+    int manager;
+    struct delay_lock lock;
+};
+
+static int begin(void **state)
+{
+    static struct world w;
+
+    w.store = fd_store_new();
+    w.manager = manager_start();
+    delay_lock_init(&w.lock, w.store);
+    *state = &w;
+    return 0;
+}
+
+static int end(void **state)
+{
+    struct world *w = *state;
+
+    delay_lock_fini(&w->lock);
+    manager_gets_nothing(w->manager);
+    fd_store_free(w->store);
+    manager_stop(w->manager);
+    return 0;
+}
+
 static void it_is_kept_and_let_go(void **state)
 {
-    struct fd_store *store = fd_store_new();
-    int manager = manager_start(), fd = some_fd();
-    struct delay_lock lock;
+    struct world *w = *state;
+    int fd = some_fd();
 
-    (void)state;
-    delay_lock_init(&lock, store);
-    assert_false(delay_lock_held(&lock));
-    assert_true(delay_lock_told(&lock));
-    delay_lock_take(&lock, fd);
-    assert_true(delay_lock_held(&lock) && delay_lock_told(&lock));
-    manager_gets(manager, PUT);
-    delay_lock_release(&lock);
-    assert_true(!delay_lock_held(&lock) && delay_lock_told(&lock));
-    manager_gets(manager, REMOVE);
+    assert_false(delay_lock_held(&w->lock));
+    assert_true(delay_lock_told(&w->lock));
+    delay_lock_take(&w->lock, fd);
+    assert_true(delay_lock_held(&w->lock) && delay_lock_told(&w->lock));
+    manager_gets(w->manager, PUT);
+    delay_lock_release(&w->lock);
+    assert_true(!delay_lock_held(&w->lock) && delay_lock_told(&w->lock));
+    manager_gets(w->manager, REMOVE);
     assert_int_equal(fcntl(fd, F_GETFD), -1);
-    delay_lock_fini(&lock);
-    manager_gets_nothing(manager);
-    fd_store_free(store);
-    manager_stop(manager);
 }
 
 static void one_that_ends_with_its_process_stays_with_the_manager(void **state)
 {
-    struct fd_store *store = fd_store_new();
-    int manager = manager_start();
-    struct delay_lock lock;
+    struct world *w = *state;
 
-    (void)state;
-    delay_lock_init(&lock, store);
-    delay_lock_take(&lock, some_fd());
-    manager_gets(manager, PUT);
-    delay_lock_fini(&lock);
-    manager_gets_nothing(manager);
-    fd_store_free(store);
-    manager_stop(manager);
+    delay_lock_take(&w->lock, some_fd());
+    manager_gets(w->manager, PUT);
+    delay_lock_fini(&w->lock);
+    manager_gets_nothing(w->manager);
 }
 
 /* Fills the manager's queue. */
@@ -109,54 +125,40 @@ static void let_it_read(int manager)
 
 static void a_manager_that_does_not_read_is_told_again(void **state)
 {
-    struct fd_store *store = fd_store_new();
-    int manager = manager_start();
-    struct delay_lock lock;
+    struct world *w = *state;
 
-    (void)state;
-    delay_lock_init(&lock, store);
-    overload(store);
-    delay_lock_take(&lock, some_fd());
-    assert_true(delay_lock_held(&lock) && !delay_lock_told(&lock));
-    let_it_read(manager);
-    delay_lock_tell(&lock);
-    assert_true(delay_lock_told(&lock));
-    manager_gets(manager, PUT);
+    overload(w->store);
+    delay_lock_take(&w->lock, some_fd());
+    assert_true(delay_lock_held(&w->lock) && !delay_lock_told(&w->lock));
+    let_it_read(w->manager);
+    delay_lock_tell(&w->lock);
+    assert_true(delay_lock_told(&w->lock));
+    manager_gets(w->manager, PUT);
 
-    overload(store);
-    delay_lock_release(&lock);
-    assert_true(!delay_lock_held(&lock) && !delay_lock_told(&lock));
-    delay_lock_take(&lock, some_fd()); /* the manager has the one before still */
-    assert_false(delay_lock_told(&lock));
-    let_it_read(manager);
-    delay_lock_tell(&lock);
-    manager_gets(manager, REMOVE);
-    manager_gets(manager, PUT);
-    assert_true(delay_lock_told(&lock));
-    delay_lock_tell(&lock);
-    manager_gets_nothing(manager);
-    delay_lock_fini(&lock);
-    fd_store_free(store);
-    manager_stop(manager);
+    overload(w->store);
+    delay_lock_release(&w->lock);
+    assert_true(!delay_lock_held(&w->lock) && !delay_lock_told(&w->lock));
+    delay_lock_take(&w->lock, some_fd()); /* the manager has the one before still */
+    assert_false(delay_lock_told(&w->lock));
+    let_it_read(w->manager);
+    delay_lock_tell(&w->lock);
+    manager_gets(w->manager, REMOVE);
+    manager_gets(w->manager, PUT);
+    assert_true(delay_lock_told(&w->lock));
+    delay_lock_tell(&w->lock);
+    manager_gets_nothing(w->manager);
 }
 
 static void one_that_nobody_kept_is_only_closed(void **state)
 {
-    struct fd_store *store = fd_store_new();
-    int manager = manager_start();
-    struct delay_lock lock;
+    struct world *w = *state;
 
-    (void)state;
-    delay_lock_init(&lock, store);
-    overload(store);
-    delay_lock_take(&lock, some_fd());
-    delay_lock_release(&lock);
-    assert_true(delay_lock_told(&lock));
-    let_it_read(manager);
-    manager_gets_nothing(manager);
-    delay_lock_fini(&lock);
-    fd_store_free(store);
-    manager_stop(manager);
+    overload(w->store);
+    delay_lock_take(&w->lock, some_fd());
+    delay_lock_release(&w->lock);
+    assert_true(delay_lock_told(&w->lock));
+    let_it_read(w->manager);
+    manager_gets_nothing(w->manager);
 }
 
 static void without_a_manager_nobody_is_told(void **state)
@@ -176,10 +178,11 @@ static void without_a_manager_nobody_is_told(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(it_is_kept_and_let_go),
-        cmocka_unit_test(one_that_ends_with_its_process_stays_with_the_manager),
-        cmocka_unit_test(a_manager_that_does_not_read_is_told_again),
-        cmocka_unit_test(one_that_nobody_kept_is_only_closed),
+        cmocka_unit_test_setup_teardown(it_is_kept_and_let_go, begin, end),
+        cmocka_unit_test_setup_teardown(one_that_ends_with_its_process_stays_with_the_manager,
+                                        begin, end),
+        cmocka_unit_test_setup_teardown(a_manager_that_does_not_read_is_told_again, begin, end),
+        cmocka_unit_test_setup_teardown(one_that_nobody_kept_is_only_closed, begin, end),
         cmocka_unit_test(without_a_manager_nobody_is_told),
     };
 
