@@ -14,6 +14,7 @@ static void ask_of(const struct ending_ask *ask, Checkpoint__V1__EndingAsk *row)
     checkpoint__v1__ending_ask__init(row);
     row->asker = (char *)end_asker_name(ask->asker);
     row->token = ask->token;
+    row->asked_ms = ask->asked_ms;
     row->own_grace = ask->grace_ms == ENDING_POD_GRACE;
     row->grace_ms = row->own_grace ? 0 : ask->grace_ms;
     row->or_less = ask->or_less;
@@ -34,7 +35,7 @@ uint8_t *record_of_ending(const struct ending *ending, const char *boot_id, size
     row.name = ending->pod_name;
     row.state = (char *)ending_state_name(ending->state);
     row.boot_id = (char *)boot_id;
-    row.asked_ms = ending->asked_ms;
+    row.asked_ms = ending_asked_ms(ending);
     row.due_ms = ending->due_ms;
     row.static_pod = ending->static_pod;
     row.asks = all;
@@ -66,9 +67,11 @@ static bool row_valid(const struct endings *endings, const Checkpoint__V1__Endin
     return text_is_utf8(row->pod_uid) && text_is_utf8(row->namespace_) && text_is_utf8(row->name);
 }
 
-static void restore_ask(struct ending *ending, const Checkpoint__V1__EndingAsk *row)
+static void restore_ask(struct ending *ending, const Checkpoint__V1__EndingAsk *row,
+                        uint64_t asked_ms)
 {
     struct ending_ask ask = {.token = row->token,
+                             .asked_ms = asked_ms,
                              .grace_ms = row->own_grace ? ENDING_POD_GRACE : row->grace_ms,
                              .or_less = row->or_less,
                              .force_local = row->here,
@@ -78,6 +81,18 @@ static void restore_ask(struct ending *ending, const Checkpoint__V1__EndingAsk *
 
     if (end_asker_find(row->asker, &ask.asker))
         ending_ask(ending, &ask);
+}
+
+/* In one of an earlier boot it is as if all had asked now. */
+static void restore_asks(struct ending *ending, const Checkpoint__V1__Ending *row, uint64_t now_ms,
+                         bool is_boot)
+{
+    for (size_t i = 0; i < row->n_asks; i++) {
+        const Checkpoint__V1__EndingAsk *ask = row->asks[i];
+        uint64_t asked_ms = ask->asked_ms ? ask->asked_ms : row->asked_ms;
+
+        restore_ask(ending, ask, is_boot ? earlier(asked_ms, now_ms) : now_ms);
+    }
 }
 
 int record_restore_ending(struct endings *endings, uint64_t now_ms, const char *boot_id,
@@ -90,12 +105,9 @@ int record_restore_ending(struct endings *endings, uint64_t now_ms, const char *
 
     if (row && row_valid(endings, row, record, &state)) {
         bool is_boot = same_boot(row->boot_id, boot_id);
-        struct ending *ending =
-            endings_add(endings, row->pod_uid, row->namespace_, row->name,
-                        is_boot && row->asked_ms < now_ms ? row->asked_ms : now_ms);
+        struct ending *ending = endings_add(endings, row->pod_uid, row->namespace_, row->name);
 
-        for (size_t i = 0; i < row->n_asks; i++)
-            restore_ask(ending, row->asks[i]);
+        restore_asks(ending, row, now_ms, is_boot);
         ending_set_restored(ending, state, is_boot ? row->due_ms : 0, row->static_pod, !is_boot);
         ending->stored = true;
         result = 0;

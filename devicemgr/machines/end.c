@@ -311,8 +311,8 @@ static struct ending *find_or_add(struct ends *ends, const char *pod_uid)
 
     if (ending || endings_len(&state->endings) >= ENDINGS_MAX)
         return ending;
-    ending = endings_add(&state->endings, pod_uid, pod ? pod->pod_namespace : "",
-                         pod ? pod->name : "", state->now_ms);
+    ending =
+        endings_add(&state->endings, pod_uid, pod ? pod->pod_namespace : "", pod ? pod->name : "");
     if (pod && pod->static_pod)
         ending_set_static(ending);
     return ending;
@@ -337,6 +337,7 @@ static const struct ending *ask(struct ends *ends, const char *pod_uid,
     struct ending *ending = find_or_add(ends, pod_uid);
     const struct ending_ask said = {.asker = request->asker,
                                     .token = request->token,
+                                    .asked_ms = ends->state->now_ms,
                                     .grace_ms = later(request->grace_ms, END_GRACE_MS_MIN),
                                     .or_less = request->or_less,
                                     .force_local = request->force_local,
@@ -362,14 +363,12 @@ void ends_ask(struct ends *ends, const char *pod_uid, const struct end_request *
 static void forget(struct ends *ends, struct ending *ending)
 {
     struct state *state = ends->state;
-    char *uid = mem_strdup(ending->pod_uid);
 
+    wake_pod(&state->wakes, ending->pod_uid);
     end_stop_cancel(ends, ending);
     end_evict_cancel(ends, ending);
     dirty_touch_ending(state, ending, true);
     endings_remove(&state->endings, ending);
-    wake_pod(&state->wakes, uid);
-    free(uid);
 }
 
 void ends_cancel(struct ends *ends, const char *pod_uid, enum end_asker asker, uint64_t token)
@@ -385,6 +384,8 @@ void ends_cancel(struct ends *ends, const char *pod_uid, enum end_asker asker, u
     if (ending->asks_len > 1) {
         ending_drop_ask(ending, own);
         dirty_touch_ending(ends->state, ending, true);
+        if (ending->state == ENDING_EVICTING) /* budgets may count again */
+            advance(ends, ending);
     } else {
         forget(ends, ending);
     }

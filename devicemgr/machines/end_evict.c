@@ -6,11 +6,12 @@
 #include "devicemgr/things/limits.h"
 #include "devicemgr/things/moment.h"
 
+/* Who has taken back what he asked for has not waited. */
 static uint64_t forced_from_ms(const struct ends *ends, const struct ending *ending)
 {
     uint64_t after_ms = ends->state->settings.evict_force_after_ms;
 
-    return after_ms == 0 ? UINT64_MAX : later_by(ending->asked_ms, after_ms);
+    return after_ms == 0 ? UINT64_MAX : later_by(ending_asked_ms(ending), after_ms);
 }
 
 uint64_t end_evict_next_ms(const struct ends *ends, const struct ending *ending)

@@ -93,7 +93,7 @@ const struct ending **endings_sorted(const struct endings *table, size_t *len)
 }
 
 struct ending *endings_add(struct endings *table, const char *pod_uid, const char *pod_namespace,
-                           const char *pod_name, uint64_t asked_ms)
+                           const char *pod_name)
 {
     struct ending *ending = mem_alloc(1, sizeof *ending);
 
@@ -101,7 +101,6 @@ struct ending *endings_add(struct endings *table, const char *pod_uid, const cha
     ending->pod_uid = mem_strdup(pod_uid);
     ending->pod_namespace = mem_strdup(pod_namespace);
     ending->pod_name = mem_strdup(pod_name);
-    ending->asked_ms = asked_ms;
     HASH_ADD_KEYPTR(hh, table->by_uid, ending->pod_uid, strlen(ending->pod_uid), ending);
     return ending;
 }
@@ -199,6 +198,7 @@ struct ending_ask *ending_ask(struct ending *ending, const struct ending_ask *sa
         ask = mem_alloc(1, sizeof *ask);
         ask->asker = said->asker;
         ask->token = said->token;
+        ask->asked_ms = said->asked_ms;
         ask->grace_ms = said->grace_ms;
         DL_APPEND(ending->asks, ask);
         ending->asks_len++;
@@ -235,6 +235,15 @@ bool ending_told(const struct ending *ending)
     while (ask && ask->told)
         ask = ask->next;
     return ask == NULL;
+}
+
+uint64_t ending_asked_ms(const struct ending *ending)
+{
+    uint64_t asked_ms = UINT64_MAX;
+
+    for (const struct ending_ask *ask = ending->asks; ask; ask = ask->next)
+        asked_ms = earlier(asked_ms, ask->asked_ms);
+    return asked_ms;
 }
 
 uint64_t ending_grace_ms(const struct ending *ending, uint64_t pod_ms)

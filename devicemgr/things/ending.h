@@ -50,7 +50,8 @@ enum ending_state {
 /* What one asker wants. */
 struct ending_ask {
     enum end_asker asker;
-    uint64_t token; /* the asker's, for this pod */
+    uint64_t token;    /* the asker's, for this pod */
+    uint64_t asked_ms; /* when it asked first */
     uint64_t grace_ms;
     bool or_less;     /* the pod's own, if that is shorter */
     bool force_local; /* not by the API server */
@@ -67,16 +68,15 @@ struct ending {
     enum ending_state state;
     struct ending_ask *asks; /* oldest first; never none but in GONE */
     size_t asks_len;
-    uint64_t asked_ms;       /* when the first asked */
-    uint64_t due_ms;         /* when what was sent last kills; 0: nothing was sent */
-    bool static_pod;         /* of a manifest: the API server knows it by another uid */
-    bool earlier_boot;       /* it was asked for in one */
-    bool unconfirmed;        /* of a row, and by eviction alone: nothing is sent before that is so still */
-    bool stored;             /* the store may have a row of it; checkpoint.c's */
-    bool changed;            /* since the last commit began, in what somebody is to be told of */
-    uint64_t commit;         /* which carries that; 0: none yet */
-    uint64_t epoch;          /* STOPPING: a list of the runtime after this one shows it */
-    uint64_t order;          /* EVICTING: its number */
+    uint64_t due_ms;   /* when what was sent last kills; 0: nothing was sent */
+    bool static_pod;   /* of a manifest: the API server knows it by another uid */
+    bool earlier_boot; /* it was asked for in one */
+    bool unconfirmed; /* of a row, and by eviction alone: nothing is sent before that is so still */
+    bool stored;      /* the store may have a row of it; checkpoint.c's */
+    bool changed;     /* since the last commit began, in what somebody is to be told of */
+    uint64_t commit;  /* which carries that; 0: none yet */
+    uint64_t epoch;   /* STOPPING: a list of the runtime after this one shows it */
+    uint64_t order;   /* EVICTING: its number */
     uint64_t order_grace_ms; /* EVICTING, EVICTED: which it has */
     bool order_forced;       /* EVICTING: without regard to disruption budgets */
     UT_hash_handle hh;
@@ -105,7 +105,7 @@ const struct ending **endings_sorted(const struct endings *table, size_t *len);
 
 /* ASKED; it is not there yet, and nobody asks. All is copied, here and below. */
 struct ending *endings_add(struct endings *table, const char *pod_uid, const char *pod_namespace,
-                           const char *pod_name, uint64_t asked_ms);
+                           const char *pod_name);
 void endings_remove(struct endings *table, struct ending *ending);
 
 /* Moves along the picture; the same is no move. */
@@ -121,14 +121,16 @@ void ending_set_due(struct ending *ending, uint64_t due_ms);
 /* NULL: it asks for nothing. */
 const struct ending_ask *ending_find_ask(const struct ending *ending, enum end_asker asker,
                                          uint64_t token);
-/* One who asks again has a grace that is not longer; its words are the last, and it may be told
- * anew. NULL: there are too many. */
+/* One who asks again has a grace that is not longer, and has asked since it did first; its words are the
+ * last, and it may be told anew. NULL: there are too many. */
 struct ending_ask *ending_ask(struct ending *ending, const struct ending_ask *said);
 void ending_drop_ask(struct ending *ending, const struct ending_ask *ask);
 void ending_ask_set_told(struct ending_ask *ask);
 /* Whether all that ask have been told. */
 bool ending_told(const struct ending *ending);
 
+/* When the first of those that ask still did; UINT64_MAX: nobody asks. */
+uint64_t ending_asked_ms(const struct ending *ending);
 /* The shortest of what is asked for, where the pod's own is `pod_ms`. */
 uint64_t ending_grace_ms(const struct ending *ending, uint64_t pod_ms);
 /* Whether nobody else asks for it. */

@@ -93,7 +93,7 @@ static bool tell_ending(uint64_t now_ms, const struct entry *entry,
                                        .name = entry->key[1],
                                        .uid = entry->key[2],
                                        .state = ending_state_name(ending->state),
-                                       .asked_ms_ago = ago(now_ms, ending->asked_ms),
+                                       .asked_ms_ago = ago(now_ms, ending_asked_ms(ending)),
                                        .asks = asks};
     bool more;
 

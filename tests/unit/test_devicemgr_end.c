@@ -769,6 +769,52 @@ static void budgets_are_kept_to_for_a_time(void **state)
     expect(w, "commit ending u1");
 }
 
+static void who_takes_it_back_has_not_waited(void **state)
+{
+    struct world *w = *state;
+
+    w->settings.evict_force_after_ms = 600000;
+    devicemgr_set_settings(w->mgr, w->now_ms, &w->settings);
+    end_in(w, 1, "u1", DEVICEMGR_POD_GRACE);
+    stored(w);
+    pass(w, 300000);
+    ask(w, END_SHUTDOWN, 1, "u1", DEVICEMGR_POD_GRACE);
+    stored(w);
+    world_restart(w); /* who has asked since when is known still */
+    expect(w, "evict u1 (ns/u1) in 0ms: tired");
+    pass(w, 100000);
+    take_back(w, 2, "u1");
+    stored(w);
+    pass(w, 499000);
+    expect_nothing(w);
+    pass(w, 1000);
+    expect(w, "evict no more");
+    expect(w, "evict u1 (ns/u1) in 0ms by force: it is to");
+}
+
+static void what_was_forced_for_him_alone_is_so_no_more(void **state)
+{
+    struct world *w = *state;
+
+    w->settings.evict_force_after_ms = 600000;
+    devicemgr_set_settings(w->mgr, w->now_ms, &w->settings);
+    end_in(w, 1, "u1", DEVICEMGR_POD_GRACE);
+    stored(w);
+    pass(w, 300000);
+    ask(w, END_SHUTDOWN, 1, "u1", DEVICEMGR_POD_GRACE);
+    stored(w);
+    pass(w, 300000);
+    expect(w, "evict no more");
+    expect(w, "evict u1 (ns/u1) in 0ms by force: tired");
+    take_back(w, 2, "u1");
+    expect(w, "evict no more");
+    expect(w, "evict u1 (ns/u1) in 0ms: it is to");
+    stored(w);
+    pass(w, 300000);
+    expect(w, "evict no more");
+    expect(w, "evict u1 (ns/u1) in 0ms by force: it is to");
+}
+
 int main(void)
 {
 #define HERE(test) cmocka_unit_test_setup_teardown(test, end_setup, world_teardown)
@@ -804,6 +850,8 @@ int main(void)
         CLUSTER(who_insists_has_it_ended_here),
         CLUSTER(a_shorter_grace_is_another_order),
         CLUSTER(budgets_are_kept_to_for_a_time),
+        CLUSTER(who_takes_it_back_has_not_waited),
+        CLUSTER(what_was_forced_for_him_alone_is_so_no_more),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

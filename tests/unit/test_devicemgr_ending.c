@@ -19,7 +19,7 @@ static int setup(void **state)
     static struct fixture f;
 
     f = (struct fixture){0};
-    f.ending = endings_add(&f.table, "u1", "ns", "web", 5);
+    f.ending = endings_add(&f.table, "u1", "ns", "web");
     *state = &f;
     return 0;
 }
@@ -70,6 +70,22 @@ static void there_is_a_most_of_askers(void **state)
     assert_non_null(ask(f, END_EVICTION, 7, 1000)); /* is one of them */
 }
 
+static void only_who_asks_still_has_asked(void **state)
+{
+    struct fixture *f = *state;
+    struct ending_ask said = {.asker = END_OPERATOR, .why = (char *)"it is to", .asked_ms = 5};
+
+    assert_true(ending_asked_ms(f->ending) == UINT64_MAX);
+    ending_ask(f->ending, &said);
+    said.asked_ms = 7; /* once more */
+    ending_ask(f->ending, &said);
+    said.asker = END_EVICTION;
+    ending_ask(f->ending, &said);
+    assert_int_equal(ending_asked_ms(f->ending), 5);
+    ending_drop_ask(f->ending, ending_find_ask(f->ending, END_OPERATOR, 0));
+    assert_int_equal(ending_asked_ms(f->ending), 7);
+}
+
 static void who_asks_again_is_told_again(void **state)
 {
     struct fixture *f = *state;
@@ -117,6 +133,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(the_shortest_grace_counts, setup, teardown),
         cmocka_unit_test_setup_teardown(there_is_a_most_of_askers, setup, teardown),
+        cmocka_unit_test_setup_teardown(only_who_asks_still_has_asked, setup, teardown),
         cmocka_unit_test_setup_teardown(who_asks_again_is_told_again, setup, teardown),
         cmocka_unit_test_setup_teardown(a_deadline_does_not_move_back, setup, teardown),
         cmocka_unit_test(names_are_read_back),
