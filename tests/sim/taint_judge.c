@@ -119,7 +119,9 @@ void taint_judge_order(struct taint_world *t, const struct tw_pod *pod,
     check_that(t->w, is_wanted(t, pod), "only pods that are to end are evicted: u%u", pod->uid);
     check_that(t->w, !pod->is_static, "a static pod is none that the API server can evict");
     check_that(t->w, !pod->order, "one order for a pod is under way");
-    check_that(t->w, !pod->accepted, "a pod that was deleted is not evicted again: u%u", pod->uid);
+    /* with its sandbox its end may be over to the shim, which an operator may ask for anew */
+    check_that(t->w, !pod->accepted || pod->unsure.is,
+               "a pod that was deleted is not evicted again: u%u", pod->uid);
     check_that(t->w, pod->ended.is || eviction->own_grace, "who is evicted has its own grace");
     if (!eviction->forced)
         return;
@@ -219,7 +221,8 @@ void taint_judge_settle(struct taint_world *t, struct tw_pod *pod)
         pod->accepted = pod->accepted && pod->ended.is; /* another one is another order */
     }
     if (!pod->ready || taint_pending(t, pod) || taint_may_by_known_ms(t, pod) > t->now_ms ||
-        (taint_may_besides_health_ms(t, pod) > t->now_ms && taint_must_ms(t, pod) > t->now_ms))
+        (taint_may_besides_health_by_known_ms(t, pod) > t->now_ms &&
+         taint_must_ms(t, pod) > t->now_ms))
         pod->unsure.is = pod->evicted.is;
 }
 

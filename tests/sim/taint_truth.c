@@ -186,6 +186,11 @@ uint64_t taint_may_besides_health_ms(const struct taint_world *t, const struct t
     return pod->there ? pod_ms(t, pod, may_have(pod), STORED, false) : TW_NEVER;
 }
 
+uint64_t taint_may_besides_health_by_known_ms(const struct taint_world *t, const struct tw_pod *pod)
+{
+    return pod->there ? pod_ms(t, pod, pod->mask, STORED, false) : TW_NEVER;
+}
+
 bool taint_pending(const struct taint_world *t, const struct tw_pod *pod)
 {
     for (size_t d = 0; d < taint_resource_devices(pod->resource); d++) {

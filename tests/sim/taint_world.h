@@ -325,6 +325,9 @@ bool taint_may_have(const struct taint_world *t, const struct tw_pod *pod, unsig
                     enum tw_effect effect);
 /* For so long that it counts, by the word of the connection that there is now. */
 bool taint_unhealthy_for_long(const struct taint_world *t, const struct tw_plugin *plugin,
+/* The same, for the devices that it is known to have. */
+uint64_t taint_may_besides_health_by_known_ms(const struct taint_world *t,
+                                              const struct tw_pod *pod);
                               const struct tw_device *device);
 /* Whether one of these is tainted so by anything but its health; for who tolerates nothing. */
 bool taint_must_keep_back(const struct taint_world *t, size_t resource, size_t device);
