@@ -63,6 +63,33 @@ static size_t most_by_health(size_t resource)
     return quarter > 0 ? quarter : 1;
 }
 
+/* A restart before that is stored has it as one that went still: the store was away, or too slow. */
+static void note_recovered(struct tw_device *device)
+{
+    if (!device->goes)
+        return;
+    device->goes = device->carried = false;
+    device->recovered = true;
+}
+
+void taint_plugin_carried(struct taint_world *t, const char *resource)
+{
+    struct tw_plugin *plugin = &t->plugins[taint_resource_find(resource)];
+
+    for (size_t i = 0; i < TW_DEVICES_MAX; i++)
+        plugin->devices[i].carried = plugin->devices[i].recovered;
+}
+
+void taint_plugin_stored(struct taint_world *t, const char *resource)
+{
+    struct tw_plugin *plugin = &t->plugins[taint_resource_find(resource)];
+
+    for (size_t i = 0; i < TW_DEVICES_MAX; i++) {
+        if (plugin->devices[i].carried)
+            plugin->devices[i].recovered = plugin->devices[i].carried = false;
+    }
+}
+
 /* By the list that it gives just now. */
 static void note_list(struct taint_world *t, size_t resource)
 {
@@ -73,7 +100,7 @@ static void note_list(struct taint_world *t, size_t resource)
         struct tw_device *device = &plugin->devices[i];
 
         if (device->healthy) {
-            device->goes = false;
+            note_recovered(device);
         } else if (device->said_healthy || device->since_ms == 0) {
             device->since_ms = t->now_ms;
             device->from_ms = plugin->listed_ms == t->now_ms ? plugin->lost_ms : t->now_ms;
@@ -184,8 +211,13 @@ void taint_plugins_shim_started(struct taint_world *t)
         plugin->dialled = 0;
         plugin->closed = false; /* which is not stored */
         plugin->lost_ms = t->now_ms;
-        for (size_t i = 0; i < TW_DEVICES_MAX; i++)
-            plugin->devices[i].since_ms = plugin->devices[i].from_ms = 0;
+        for (size_t i = 0; i < TW_DEVICES_MAX; i++) {
+            struct tw_device *device = &plugin->devices[i];
+
+            device->since_ms = device->from_ms = 0;
+            device->goes = device->goes || device->recovered;
+            device->recovered = device->carried = false;
+        }
     }
     memset(t->calls, 0, sizeof t->calls);
 }

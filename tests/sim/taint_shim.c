@@ -89,6 +89,8 @@ static void on_commit(void *user, uint64_t commit, const struct devicemgr_record
                    row->key[2]);
         row->next = t->pending;
         t->pending = row;
+        if (row->kind == DEVICEMGR_RECORD_RESOURCE)
+            taint_plugin_carried(t, row->key[0]);
         if (pod) {
             taint_judge_settle(t, pod);
             pod->evicted.carried = pod->evicted.is;
@@ -108,6 +110,8 @@ static void note_durable(struct taint_world *t)
             row->kind == DEVICEMGR_RECORD_ENDING ? taint_pod_of(t, row->key[0]) : NULL;
 
         t->pending = row->next;
+        if (row->kind == DEVICEMGR_RECORD_RESOURCE)
+            taint_plugin_stored(t, row->key[0]);
         if (pod) {
             pod->evicted.stored = pod->evicted.carried;
             pod->ended.stored = pod->ended.carried;

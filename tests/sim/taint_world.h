@@ -80,6 +80,8 @@ struct tw_device {
     uint64_t since_ms; /* that it was told to be unhealthy, in this life; 0: it was not yet */
     uint64_t from_ms;  /* when it was last known to be healthy, at the latest */
     bool goes;         /* it has been for long enough while its plugin was connected */
+    bool recovered;    /* it went, and is healthy since, which is not stored yet */
+    bool carried;      /* the commit under way has that */
 };
 
 struct tw_plugin {
@@ -257,6 +259,9 @@ void taint_plugins_proceed(struct taint_world *t);
 void taint_plugins_heal(struct taint_world *t);
 /* What time alone has made of unhealthy devices. */
 void taint_plugins_age(struct taint_world *t);
+/* The commit under way has the row of this one; the row is stored. */
+void taint_plugin_carried(struct taint_world *t, const char *resource);
+void taint_plugin_stored(struct taint_world *t, const char *resource);
 
 /* ---- taint_pod.c ---- */
 
