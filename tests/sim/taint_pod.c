@@ -189,6 +189,15 @@ static void stop_sandbox(struct taint_world *t, struct tw_pod *pod)
     taint_shim_run(t);
 }
 
+/* The list under way shows it; or it may have a container yet, as far as the core knows. */
+static void note_slipped(struct taint_world *t, const struct tw_pod *slot, const struct tw_pod *was)
+{
+    size_t i = (size_t)(slot - t->pods);
+
+    if (was->unsettled || (t->listing && t->snapshot[i].uid == was->uid))
+        t->slipped[i] = was->uid;
+}
+
 static void remove_pod(struct taint_world *t, struct tw_pod *pod)
 {
     struct tw_pod was = *pod;
@@ -196,6 +205,7 @@ static void remove_pod(struct taint_world *t, struct tw_pod *pod)
 
     snprintf(sandbox, sizeof sandbox, "s%u", was.sandbox);
     *pod = (struct tw_pod){0};
+    note_slipped(t, pod, &was);
     taint_note(t, "u%u is removed", was.uid);
     if (was.sandbox)
         devicemgr_sandbox_removed(t->core, t->now_ms, sandbox);
@@ -303,6 +313,7 @@ void taint_pods_shim_ended(struct taint_world *t)
             pod->container = ++t->last_container;
             pod->runs = true;
         }
+        pod->unsettled = pod->unsettled || pod->runs || (pod->create && pod->forwarded);
         pod->create = 0;
         pod->forwarded = pod->listed = pod->known = pod->in_file = false;
         pod->evicted.is = pod->evicted.stored;

@@ -248,6 +248,15 @@ static void on_verdict(void *user, uint64_t create, const struct devicemgr_verdi
         taint_pod_verdict(t, pod, verdict);
 }
 
+static bool has_slipped(const struct taint_world *t, const char *uid)
+{
+    for (size_t i = 0; i < TW_PODS; i++) {
+        if (t->slipped[i] == strtoul(uid + 1, NULL, 10))
+            return true;
+    }
+    return false;
+}
+
 static void on_event(void *user, const struct devicemgr_event *event)
 {
     struct taint_world *t = user;
@@ -257,7 +266,8 @@ static void on_event(void *user, const struct devicemgr_event *event)
         count_add(COUNT_TAINT_HELD_BACK);
     if (event->kind != DEVICEMGR_EVENT_ENDING || strcmp(event->word, "eviction") != 0)
         return;
-    check_that(t->w, pod, "only a pod that is there is evicted");
+    check_that(t->w, pod || has_slipped(t, event->pod_uid),
+               "only a pod that is there is evicted: %s", event->pod_uid);
     if (pod)
         taint_judge_asked(t, pod, event->text);
 }
@@ -349,6 +359,7 @@ void taint_shim_start(struct taint_world *t)
 
     t->listed = t->listing = t->list_wanted = false;
     t->asked_len = 0;
+    memset(t->slipped, 0, sizeof t->slipped);
     taint_settings_shim_started(t);
     taint_plugins_shim_started(t);
     make_settings(t, &settings);

@@ -124,7 +124,8 @@ struct tw_pod {
     unsigned sandbox; /* 0: none */
     unsigned attempt;
     bool ready;
-    bool known; /* the core knows of it, in this life */
+    bool unsettled; /* an earlier life may not have stored what became of its create */
+    bool known;     /* the core knows of it, in this life */
     /* its container, and the one that is to be made */
     unsigned container; /* 0: none */
     bool runs;
@@ -199,6 +200,7 @@ struct taint_world {
     struct tw_request request;
 
     struct tw_pod pods[TW_PODS], snapshot[TW_PODS];
+    unsigned slipped[TW_PODS]; /* pods that are gone, which the core may not know in this life */
     struct tw_call calls[TW_CALLS], checks[TW_CALLS];
     struct tw_stop stops[TW_STOPS];
     bool runtime_away, listing, list_wanted;
@@ -257,11 +259,11 @@ void taint_plugin_acts(struct taint_world *t, size_t resource);
 void taint_plugins_proceed(struct taint_world *t);
 /* All are up, and all devices healthy. */
 void taint_plugins_heal(struct taint_world *t);
-/* What time alone has made of unhealthy devices. */
-void taint_plugins_age(struct taint_world *t);
 /* The commit under way has the row of this one; the row is stored. */
 void taint_plugin_carried(struct taint_world *t, const char *resource);
 void taint_plugin_stored(struct taint_world *t, const char *resource);
+/* What time alone has made of unhealthy devices. */
+void taint_plugins_age(struct taint_world *t);
 
 /* ---- taint_pod.c ---- */
 
@@ -323,6 +325,9 @@ uint64_t taint_may_by_known_ms(const struct taint_world *t, const struct tw_pod 
 bool taint_pending(const struct taint_world *t, const struct tw_pod *pod);
 /* The same as `may`, but for what comes of health. */
 uint64_t taint_may_besides_health_ms(const struct taint_world *t, const struct tw_pod *pod);
+/* The same, for the devices that it is known to have. */
+uint64_t taint_may_besides_health_by_known_ms(const struct taint_world *t,
+                                              const struct tw_pod *pod);
 /* Whether one of these devices has a taint of this effect that the pod does not tolerate now. */
 bool taint_must_have(const struct taint_world *t, const struct tw_pod *pod, unsigned mask,
                      enum tw_effect effect);
@@ -330,9 +335,6 @@ bool taint_may_have(const struct taint_world *t, const struct tw_pod *pod, unsig
                     enum tw_effect effect);
 /* For so long that it counts, by the word of the connection that there is now. */
 bool taint_unhealthy_for_long(const struct taint_world *t, const struct tw_plugin *plugin,
-/* The same, for the devices that it is known to have. */
-uint64_t taint_may_besides_health_by_known_ms(const struct taint_world *t,
-                                              const struct tw_pod *pod);
                               const struct tw_device *device);
 /* Whether one of these is tainted so by anything but its health; for who tolerates nothing. */
 bool taint_must_keep_back(const struct taint_world *t, size_t resource, size_t device);
