@@ -26,9 +26,10 @@ struct end_pod {
     /* That it has ended was told since it was asked for last; as the commit under way has that; and as the
      * store has it, by which it is told again after a kill, or not. */
     bool told, told_carried, told_stored;
-    /* By the commit under way it may count as told, but is not: it was asked for again meanwhile, or taken back,
-     * or another container was listed. If the shim is killed before it is, it may never be told. */
-    bool put_off, may_miss;
+    /* Since the commit under way began it was asked for again, or taken back, or another container was listed:
+     * it may end with a row of a pod that has ended, of which nobody is told yet. A shim that is killed then
+     * takes it for told; in the same three moments of its life, as above. */
+    bool put_off, missed, missed_carried, missed_stored;
     /* The shortest grace that was asked for; that the commit under way has; that one had which is over,
      * however it went, from when on it counts; and that the store has. */
     uint64_t wants_ms, carried_ms, grace_ms, stored_ms;
@@ -140,6 +141,8 @@ static void on_commit(void *user, uint64_t commit, const struct devicemgr_record
     for (unsigned pod = 0; pod < PODS; pod++) {
         e->pods[pod].carried_ms = e->pods[pod].wants_ms;
         e->pods[pod].told_carried = e->pods[pod].told;
+        e->pods[pod].missed_carried = e->pods[pod].missed;
+        e->pods[pod].put_off = false;
     }
     memset(e->in_pending, 0, sizeof e->in_pending);
     for (size_t i = 0; i < records_len; i++) {
@@ -178,7 +181,6 @@ static void on_event(void *user, const struct devicemgr_event *event)
     pod = &e->pods[pod_of(event->pod_uid)];
     check_that(e->w, pod->asked && !pod->told, "who asks is told once that the pod has ended");
     pod->told = true;
-    pod->put_off = pod->put_off && e->store_failed;
     pod->told_stored = pod->told_stored || !e->store_failed; /* by the commit that it waited for */
     for (size_t i = 0; i < e->containers_len; i++)
         check_that(e->w,
@@ -242,7 +244,7 @@ static void start(struct end_world *e)
 
         e->pods[pod].asked = e->pods[pod].stored = row.value != NULL;
         e->pods[pod].told = e->pods[pod].told_stored;
-        e->pods[pod].may_miss = e->pods[pod].may_miss || e->pods[pod].put_off;
+        e->pods[pod].missed = e->pods[pod].missed_stored;
         e->pods[pod].wants_ms = e->pods[pod].grace_ms = e->pods[pod].stored_ms;
         check_that(e->w, !row.value || devicemgr_restore(e->core, e->now_ms, &row) == 0,
                    "a pod's ending is restored");
@@ -279,6 +281,7 @@ static void end_commit(struct end_world *e, bool fails)
         if (!e->in_pending[pod])
             continue;
         row_set(&e->rows[pod], &e->pending[pod]);
+        e->pods[pod].missed_stored = e->pods[pod].missed_carried || e->pods[pod].put_off;
         e->pods[pod].stored = e->rows[pod].value != NULL;
     }
     e->store_failed = fails;
@@ -403,7 +406,7 @@ static void ask(struct end_world *e, unsigned pod)
     is->wants_ms = is->asked && is->wants_ms < grace_ms ? is->wants_ms : grace_ms;
     is->sent = is->asked && is->sent;
     is->asked = true;
-    is->told = false;
+    is->told = is->missed = false;
     is->put_off = is->put_off || e->commit != 0;
     devicemgr_end(e->core, e->now_ms, 1, UIDS[pod], grace_ms, false, "it is to", 1);
     run(e);
@@ -415,7 +418,7 @@ static void take_back(struct end_world *e, unsigned pod)
 {
     struct end_pod *is = &e->pods[pod];
 
-    is->asked = is->sent = false;
+    is->asked = is->sent = is->missed = false;
     is->put_off = is->put_off || e->commit != 0;
     is->wants_ms = NEVER;
     devicemgr_end_cancel(e->core, e->now_ms, 2, UIDS[pod]);
@@ -509,7 +512,7 @@ static void judge(const struct end_world *e)
     for (unsigned pod = 0; pod < PODS; pod++) {
         check_that(e->w, e->pods[pod].stored == e->pods[pod].asked,
                    "the store has what is asked for, and nothing else");
-        check_that(e->w, e->pods[pod].may_miss || !e->pods[pod].asked || e->pods[pod].told,
+        check_that(e->w, e->pods[pod].missed || !e->pods[pod].asked || e->pods[pod].told,
                    "who has asked was told that the pod has ended");
     }
 }
