@@ -145,7 +145,7 @@ class Suite:
     def _sim(self, level, _name):
         seeds = self._options.seeds or _DEFAULT_SEEDS
         return [*self._sim_parts(level, self.release, 1, seeds),
-                *self._sim_parts(level, self.sanitized, 1, max(1, seeds // 10))]
+                *self._sim_parts(level, self.sanitized, seeds + 1, max(1, seeds // 10))]
 
     def _sim_parts(self, level, build, first, seeds):
         """One process, or where more than the usual was asked for, one for each processor."""
