@@ -13,9 +13,8 @@
 #     --no-kubelet              leave the kubelet's settings alone: something else starts it
 #
 # What it installs: the binaries; three systemd units, enabled; those of the agent, where the settings
-# have [cluster] enabled = true; a description of all settings, and the manual page and completions of
-# cri-device-shimctl;
-# unless it is there, /etc/cri-device-shim/config.toml; a drop-in for logind.conf, where [shutdown] of the
+# have [cluster] enabled = true; a description of all settings, manual pages, and completions of
+# cri-device-shimctl; unless it is there, /etc/cri-device-shim/config.toml; a drop-in for logind.conf, where [shutdown] of the
 # settings needs more time than logind waits at a shutdown; and a drop-in for kubelet.service, which adds
 # one argument, --container-runtime-endpoint, orders the kubelet behind the shim, and warns at the
 # kubelet's start if its unit is another one by then. The runtime's socket for config.toml is read
@@ -336,17 +335,21 @@ plan_binaries() {
 
 # plan_document SOURCE PATH
 plan_document() {
-    stage "$here/$1" "$2" 644
+    [ -e "$1" ] || die "$1 is missing; build it first (ninja -C $build), or say --build"
+    stage "$1" "$2" 644
     change "$2" "$work/new$2"
 }
 
 plan_documents() {
-    local share=$prefix/share
-    plan_document example.toml "$example_doc"
-    plan_document cri-device-shimctl.1 "$share/man/man1/cri-device-shimctl.1"
-    plan_document cri-device-shim-agent.8 "$share/man/man8/cri-device-shim-agent.8"
-    plan_document completion.bash "$share/bash-completion/completions/cri-device-shimctl"
-    plan_document completion.zsh "$share/zsh/site-functions/_cri-device-shimctl"
+    local share=$prefix/share page
+    plan_document "$here/example.toml" "$example_doc"
+    for page in cri-device-shim{,-bridge,-agent}.8; do
+        plan_document "$here/$page" "$share/man/man8/$page"
+    done
+    plan_document "$here/cri-device-shimctl.1" "$share/man/man1/cri-device-shimctl.1"
+    plan_document "$build/config/cri-device-shim.toml.5" "$share/man/man5/cri-device-shim.toml.5"
+    plan_document "$here/completion.bash" "$share/bash-completion/completions/cri-device-shimctl"
+    plan_document "$here/completion.zsh" "$share/zsh/site-functions/_cri-device-shimctl"
 }
 
 plan_kubelet() {

@@ -146,16 +146,6 @@ def test_the_example_says_every_setting():
 
 # ---- the log ----
 
-def test_the_agent_s_manual():
-    """It names its options and all settings that are its own."""
-    manual = text_of("config/cri-device-shim-agent.8").replace("\\-", "-")
-    own = set(tomllib.loads(EXAMPLE)["cluster"])
-    settings = manual.split(".SH SETTINGS")[1].split(".SH")[0]
-    assert set(re.findall(r"^\.TP\n\.B (\S+)$", settings, re.MULTILINE)) == own
-    options = manual.split(".SH OPTIONS")[1].split(".SH")[0]
-    assert set(re.findall(r"--[a-z]+", options)) == {"--config", "--help", "--usage", "--version"}
-
-
 def test_kinds_of_the_log():
     """Each has its id in the table, and no other is there."""
     kinds = re.findall(r'= \{"([a-z-]+)", "([0-9a-f]{32})"\}', text_of("shim/log_kind.h"))

@@ -18,6 +18,7 @@ import tempfile
 
 import pytest
 
+import built
 import kubelet_checkpoint
 from protos import deviceplugin
 from shim import BINARY, ROOT
@@ -30,15 +31,19 @@ DAEMON = "usr/local/bin/cri-device-shim"
 BRIDGE = "usr/local/bin/cri-device-shim-bridge"
 CTL = "usr/local/bin/cri-device-shimctl"
 EXAMPLE = "usr/local/share/doc/cri-device-shim/example.toml"
-CTL_DOCUMENTS = {"usr/local/share/man/man1/cri-device-shimctl.1": "cri-device-shimctl.1",
-                 "usr/local/share/man/man8/cri-device-shim-agent.8": "cri-device-shim-agent.8",
-                 "usr/local/share/bash-completion/completions/cri-device-shimctl": "completion.bash",
-                 "usr/local/share/zsh/site-functions/_cri-device-shimctl": "completion.zsh"}
+MANUALS = "usr/local/share/man"
+SETTINGS_PAGE = f"{MANUALS}/man5/cri-device-shim.toml.5"
+DOCUMENTS = {f"{MANUALS}/man8/cri-device-shim.8": "cri-device-shim.8",
+             f"{MANUALS}/man8/cri-device-shim-bridge.8": "cri-device-shim-bridge.8",
+             f"{MANUALS}/man1/cri-device-shimctl.1": "cri-device-shimctl.1",
+             f"{MANUALS}/man8/cri-device-shim-agent.8": "cri-device-shim-agent.8",
+             "usr/local/share/bash-completion/completions/cri-device-shimctl": "completion.bash",
+             "usr/local/share/zsh/site-functions/_cri-device-shimctl": "completion.zsh"}
 KUBELET_DIR = "var/lib/kubelet/device-plugins"
 LISTEN = "/run/cri-device-shim/cri-device-shim.sock"
 FLAG = f"--container-runtime-endpoint=unix://{LISTEN}"
 INSTALLED = {
-    DAEMON, BRIDGE, CTL, CONFIG, DROP_IN, EXAMPLE, *CTL_DOCUMENTS,
+    DAEMON, BRIDGE, CTL, CONFIG, DROP_IN, EXAMPLE, SETTINGS_PAGE, *DOCUMENTS,
     f"{UNITS}/cri-device-shim.socket", f"{UNITS}/sockets.target.wants/cri-device-shim.socket",
     f"{UNITS}/cri-device-shim.service",
     f"{UNITS}/multi-user.target.wants/cri-device-shim.service",
@@ -166,6 +171,9 @@ class Node:
         self.build_binary("cri-device-shim", "one")
         self.build_binary("cri-device-shim-bridge", "one")
         self.build_binary("cri-device-shimctl", "one")
+        page = self.build / built.PAGE
+        page.parent.mkdir()
+        page.write_text("the settings")
 
     def write(self, path, text, mode=0o644):
         path = self.root / path
@@ -274,7 +282,8 @@ def test_install(installed):
     assert values(node.read(CONFIG)) == {"runtime_endpoint": f'"{layout.endpoint}"'}
     assert f"Every setting with its default: /{EXAMPLE}\n" in node.read(CONFIG)
     assert node.read(EXAMPLE) == (ROOT / "config/example.toml").read_text()
-    for path, source in CTL_DOCUMENTS.items():
+    assert node.read(SETTINGS_PAGE) == "the settings"
+    for path, source in DOCUMENTS.items():
         assert node.read(path) == (ROOT / "config" / source).read_text()
     lines = node.read(DROP_IN).splitlines()
     at = lines.index("ExecStart=")

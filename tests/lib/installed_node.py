@@ -6,10 +6,9 @@
 A runtime, at /run/containerd/containerd.sock, is the test's.
 """
 
-import shutil
-
+import built
 from machine import Machine
-from shim import BINARY, ROOT
+from shim import ROOT
 
 DAEMON = "cri-device-shim.service"
 BRIDGE = "cri-device-shim-bridge.service"
@@ -46,9 +45,7 @@ class InstalledNode(Machine):
         (self.root / "var/lib/kubelet/device-plugins").mkdir(parents=True)
         (self.root / "var/log/pods").mkdir()
         self.build = self.directory / "build"
-        shutil.copytree(BINARY.parent, self.build / "shim",
-                        ignore=lambda _, names: [n for n in names
-                                                 if not n.startswith("cri-device-shim")])
+        built.copy(self.build)
 
     def install(self, *options, script=ROOT / "config/install.sh", check=True):
         return self.run(str(script), "--build", str(self.build), *options, check=check)

@@ -20,6 +20,7 @@ import uuid
 
 import grpc
 
+import built
 import images
 from containerd import overlayfs_works
 from control_plane import ADDRESS, NODE
@@ -29,7 +30,7 @@ from dra_driver import V1, V1BETA1
 from kube_programs import containerd_path, program
 from machine import Machine
 from protos import POD_RESOURCES, podresources
-from shim import BINARY, ROOT
+from shim import ROOT
 from unit_plugin import DEVICES
 from waiting import GENEROUS_S, wait_until
 
@@ -393,9 +394,7 @@ class KubeNode(Machine):
 
     def install(self, *options):
         """As an operator does it, of what has been built."""
-        shutil.copytree(BINARY.parent, self._build / "shim", dirs_exist_ok=True,
-                        ignore=lambda _, names: [n for n in names
-                                                 if not n.startswith("cri-device-shim")])
+        built.copy(self._build)
         return self.run(str(ROOT / "config/install.sh"), "--build", str(self._build), *options,
                         timeout=3 * GENEROUS_S)
 
