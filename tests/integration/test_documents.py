@@ -144,17 +144,6 @@ def test_the_example_says_every_setting():
     assert known - said - tables == set()
 
 
-# ---- the log ----
-
-def test_kinds_of_the_log():
-    """Each has its id in the table, and no other is there."""
-    kinds = re.findall(r'= \{"([a-z-]+)", "([0-9a-f]{32})"\}', text_of("shim/log_kind.h"))
-    assert len(kinds) > 10
-    said = [(words(kind)[0], words(number)[0]) for kind, number, _ in
-            rows(text_of("config/README.md"), "| kind | MESSAGE_ID | what has happened |")]
-    assert said == kinds
-
-
 # ---- refusals ----
 
 def codes():
@@ -165,10 +154,12 @@ def codes():
     return found | set(re.findall(r"refuse\w*\([^;]*?RPC_(\w+),", relay))
 
 
-def test_codes_of_the_readme():
-    told = {word for cells in rows(README, "| code | when |") for word in words(cells[0])}
-    assert told == codes()
-    assert len(told) >= 6
+def test_codes_of_the_refusals():
+    """No other stands there, but those of claims."""
+    text = text_of("config/OPERATIONS.md").split("\n## Refusals\n")[1].split("\n## ")[0]
+    told = set(re.findall(r"`([A-Z_]{6,})`", text))
+    assert told == codes() | {"UNKNOWN"}
+    assert len(told) >= 7
 
 
 # ---- names in the documents ----
