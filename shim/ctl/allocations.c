@@ -1,11 +1,11 @@
 /*
  * cri-device-shimctl allocations
  */
-#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "cri-proto/methods.h"
+#include "shim/answers/answers.h"
 #include "shim/ctl/commands.h"
 #include "shim/ctl/list.h"
 #include "shim/must.h"
@@ -52,11 +52,6 @@ static char *join(char *const *texts, size_t len, size_t most)
     return text;
 }
 
-static const char *chosen_by(const Control__V1__Allocation *row)
-{
-    return row->chosen_here ? "shim" : "kubelet";
-}
-
 static void put_row(const struct listing *listing, const struct merged *merged)
 {
     const Control__V1__Allocation *row = merged->row;
@@ -74,33 +69,13 @@ static void put_row(const struct listing *listing, const struct merged *merged)
     table_put(table, ids);
     table_put(table, row->state);
     table_put(table, show_age(row->since_ms, since));
-    table_put(table, chosen_by(row));
+    table_put(table, answer_chosen_by(row));
     table_put(table, row->stored ? "yes" : "no");
     table_put(table, row->cached ? "yes" : "no");
     table_put(table, waits);
     table_put(table, row->pod_uid);
     free(ids);
     free(waits);
-}
-
-static json_t *allocation_of(const struct merged *merged)
-{
-    const Control__V1__Allocation *row = merged->row;
-    json_t *one = must(json_object());
-
-    json_value_set(one, "namespace", json_value_text_or_null(row->pod_namespace));
-    json_value_set(one, "pod", json_value_text_or_null(row->pod_name));
-    json_value_set(one, "uid", json_value_text(row->pod_uid));
-    json_value_set(one, "container", json_value_text(row->container));
-    json_value_set(one, "resource", json_value_text(row->resource));
-    json_value_set(one, "ids", json_value_texts(merged->ids, merged->ids_len));
-    json_value_set(one, "state", json_value_text(row->state));
-    json_value_set(one, "since", show_ago(row->since_ms));
-    json_value_set(one, "chosenBy", json_value_text(chosen_by(row)));
-    json_value_set(one, "stored", json_boolean(row->stored));
-    json_value_set(one, "optionsCached", json_boolean(row->cached));
-    json_value_set(one, "waitsFor", json_value_texts(row->waits, row->n_waits));
-    return one;
 }
 
 /* ---- the command ---- */
@@ -112,7 +87,8 @@ static void put_merged(struct listing *listing)
     char *pod;
 
     if (listing->items) {
-        json_value_append(listing->items, allocation_of(merged));
+        json_value_append(listing->items,
+                          answer_allocation(merged->row, merged->ids, merged->ids_len));
     } else if (listing->table) {
         put_row(listing, merged);
     } else {

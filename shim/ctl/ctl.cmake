@@ -37,7 +37,7 @@ add_library(shim_ctl STATIC
     ${CMAKE_CURRENT_LIST_DIR}/why_claims.c)
 target_link_libraries(shim_ctl
     PUBLIC PkgConfig::LIBUV PkgConfig::JANSSON cri_proto
-    PRIVATE PkgConfig::SMARTCOLS PkgConfig::ZLIB shim_checkpoint shim_json shim_rpc shim_version shim_log shim_warnings)
+    PRIVATE PkgConfig::SMARTCOLS PkgConfig::ZLIB shim_answers shim_checkpoint shim_json shim_rpc shim_version shim_log shim_warnings)
 
 add_executable(cri-device-shimctl ${CMAKE_CURRENT_LIST_DIR}/main.c)
 target_link_libraries(cri-device-shimctl PRIVATE shim_ctl shim_version shim_warnings)

@@ -6,9 +6,9 @@
 #include <string.h>
 
 #include "cri-proto/methods.h"
+#include "shim/answers/answers.h"
 #include "shim/ctl/commands.h"
 #include "shim/ctl/list.h"
-#include "shim/must.h"
 
 static const struct table_column COLUMNS[] = {
     {.name = "RESOURCE"},
@@ -22,13 +22,6 @@ static const struct table_column COLUMNS[] = {
     {.name = "CORDON"}, /* or that the resource is withdrawn */
     {.name = "REASON", .wide = true},
 };
-
-static const char *health_of(const Control__V1__Device *row)
-{
-    if (!row->listed)
-        return "unlisted";
-    return row->healthy ? "healthy" : "unhealthy";
-}
 
 static const char *state_of(const Control__V1__Device *row)
 {
@@ -96,7 +89,7 @@ static void put_row(struct table *table, const Control__V1__Device *row)
     table_row(table, color_of(row));
     table_put(table, row->resource);
     table_put(table, row->id);
-    table_put(table, health_of(row));
+    table_put(table, answer_device_health(row));
     table_put(table, row->listed ? show_age(row->since_ms, since) : "");
     put_nodes(table, row);
     table_put(table, !row->shown ? "" : row->shown_healthy ? "healthy" : "unhealthy");
@@ -104,45 +97,6 @@ static void put_row(struct table *table, const Control__V1__Device *row)
     put_holder(table, row);
     table_put(table, cordon_of(row));
     table_put(table, reason_of(row));
-}
-
-/* ---- for programs ---- */
-
-static json_t *holder_of(const Control__V1__Holder *holder)
-{
-    json_t *one = must(json_object());
-
-    json_value_set(one, "namespace", json_value_text_or_null(holder->pod_namespace));
-    json_value_set(one, "pod", json_value_text_or_null(holder->pod_name));
-    json_value_set(one, "uid", json_value_text(holder->pod_uid));
-    json_value_set(one, "container", json_value_text(holder->container));
-    json_value_set(one, "state", json_value_text(holder->state));
-    return one;
-}
-
-static json_t *device_of(const Control__V1__Device *row)
-{
-    json_t *one = must(json_object()), *nodes = must(json_array()), *holders = must(json_array());
-
-    for (size_t i = 0; i < row->n_numa_nodes; i++)
-        json_value_append(nodes, must(json_integer(row->numa_nodes[i])));
-    for (size_t i = 0; i < row->n_holders; i++)
-        json_value_append(holders, holder_of(row->holders[i]));
-    json_value_set(one, "resource", json_value_text(row->resource));
-    json_value_set(one, "id", json_value_text(row->id));
-    json_value_set(one, "health", json_value_text(health_of(row)));
-    json_value_set(one, "since", row->listed ? show_ago(row->since_ms) : json_null());
-    json_value_set(one, "free", json_boolean(row->free));
-    json_value_set(one, "kubelet",
-                   row->shown ? json_value_text(row->shown_healthy ? "healthy" : "unhealthy")
-                              : json_null());
-    json_value_set(one, "numaNodes", nodes);
-    json_value_set(one, "holders", holders);
-    json_value_set(one, "holdersTotal", json_value_number(row->holders_total));
-    json_value_set(one, "cordon", list_cordon(row->cordon));
-    json_value_set(one, "withdrawn", json_boolean(row->withdrawn));
-    json_value_set(one, "withdrawal", list_cordon(row->withdrawal));
-    return one;
 }
 
 /* ---- those of drivers: DRIVER, POOL/NAME ---- */
@@ -187,29 +141,6 @@ static void put_driver_row(struct table *table, const Control__V1__DriverDevice 
     free(id);
 }
 
-static json_t *driver_device_of(const Control__V1__DriverDevice *row)
-{
-    json_t *one = must(json_object()), *claims = must(json_array());
-
-    for (size_t i = 0; i < row->n_claims; i++) {
-        const Control__V1__ClaimName *is = row->claims[i];
-        json_t *claim = must(json_object());
-
-        json_value_set(claim, "namespace", json_value_text_or_null(is->namespace_));
-        json_value_set(claim, "name", json_value_text_or_null(is->name));
-        json_value_set(claim, "uid", json_value_text(is->uid));
-        json_value_set(claim, "state", json_value_text(is->state));
-        json_value_append(claims, claim);
-    }
-    json_value_set(one, "driver", json_value_text(row->driver));
-    json_value_set(one, "pool", json_value_text(row->pool));
-    json_value_set(one, "name", json_value_text(row->name));
-    json_value_set(one, "health", list_health(row->health));
-    json_value_set(one, "claims", claims);
-    json_value_set(one, "claimsTotal", json_value_number(row->claims_total));
-    return one;
-}
-
 static void put_driver_rows(struct listing *listing, const ProtobufCMessage *page)
 {
     const Control__V1__DriverDevicesResponse *response = (const void *)page;
@@ -218,7 +149,7 @@ static void put_driver_rows(struct listing *listing, const ProtobufCMessage *pag
         const Control__V1__DriverDevice *row = response->rows[i];
 
         if (listing->items)
-            json_value_append(listing->items, driver_device_of(row));
+            json_value_append(listing->items, answer_driver_device(row));
         else if (listing->table)
             put_driver_row(listing->table, row);
         else
@@ -242,7 +173,7 @@ static void put_rows(struct listing *listing, const ProtobufCMessage *page)
         const Control__V1__Device *row = response->rows[i];
 
         if (listing->items)
-            json_value_append(listing->items, device_of(row));
+            json_value_append(listing->items, answer_device(row));
         else if (listing->table)
             put_row(listing->table, row);
         else

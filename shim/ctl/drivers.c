@@ -2,12 +2,11 @@
  * cri-device-shimctl drivers
  */
 #include <stdlib.h>
-#include <string.h>
 
 #include "cri-proto/methods.h"
+#include "shim/answers/answers.h"
 #include "shim/ctl/commands.h"
 #include "shim/ctl/list.h"
-#include "shim/must.h"
 
 static const struct table_column COLUMNS[] = {
     {.name = "NAME"},
@@ -25,15 +24,6 @@ static const struct table_column COLUMNS[] = {
     {.name = "SLICES"},  /* while it is away */
     {.name = "WHY"},     /* it is */
 };
-
-static const char *state_of(const Control__V1__Driver *row)
-{
-    if (row->connected)
-        return "connected";
-    if (row->moved)
-        return "moved";
-    return row->n_endpoints > 0 ? "away" : "gone";
-}
 
 static enum table_color color_of(const Control__V1__Driver *row)
 {
@@ -68,7 +58,7 @@ static void put_row(struct table *table, const Control__V1__Driver *row)
 
     table_row(table, color_of(row));
     table_put(table, row->name);
-    table_put(table, state_of(row));
+    table_put(table, answer_driver_state(row));
     table_put(table, show_age(row->since_ms, since));
     table_put(table, services);
     table_put_number(table, row->n_endpoints);
@@ -84,52 +74,6 @@ static void put_row(struct table *table, const Control__V1__Driver *row)
     free(services);
 }
 
-/* ---- for programs ---- */
-
-static json_t *endpoint_of(const Control__V1__DriverEndpoint *is)
-{
-    json_t *one = must(json_object());
-
-    json_value_set(one, "path", json_value_text(is->path));
-    json_value_set(one, "connected", json_boolean(is->connected));
-    json_value_set(one, "since", show_ago(is->since_ms));
-    json_value_set(one, "called", json_boolean(is->called));
-    json_value_set(one, "services", json_value_texts(is->services, is->n_services));
-    return one;
-}
-
-static json_t *claims_of(const Control__V1__Driver *row)
-{
-    json_t *one = must(json_object());
-
-    json_value_set(one, "known", json_value_number(row->claims));
-    json_value_set(one, "prepared", json_value_number(row->prepared));
-    json_value_set(one, "owed", json_value_number(row->owed));
-    json_value_set(one, "waits", json_value_number(row->waits));
-    return one;
-}
-
-static json_t *driver_of(const Control__V1__Driver *row)
-{
-    json_t *one = must(json_object()), *endpoints = must(json_array());
-
-    for (size_t i = 0; i < row->n_endpoints; i++)
-        json_value_append(endpoints, endpoint_of(row->endpoints[i]));
-    json_value_set(one, "name", json_value_text(row->name));
-    json_value_set(one, "state", json_value_text(state_of(row)));
-    json_value_set(one, "since", show_ago(row->since_ms));
-    json_value_set(one, "why", json_value_text_or_null(row->why));
-    json_value_set(one, "services", json_value_texts(row->services, row->n_services));
-    json_value_set(one, "endpoints", endpoints);
-    json_value_set(one, "slices", json_value_text_or_null(row->slices));
-    json_value_set(one, "claims", claims_of(row));
-    json_value_set(one, "health",
-                   row->health ? json_pack("{s:I}", "unhealthy", (json_int_t)row->unhealthy)
-                               : json_null());
-    json_value_set(one, "kubelet", json_value_text_or_null(row->kubelet));
-    return one;
-}
-
 /* ---- the command ---- */
 
 static void put_rows(struct listing *listing, const ProtobufCMessage *page)
@@ -140,7 +84,7 @@ static void put_rows(struct listing *listing, const ProtobufCMessage *page)
         const Control__V1__Driver *row = response->rows[i];
 
         if (listing->items)
-            json_value_append(listing->items, driver_of(row));
+            json_value_append(listing->items, answer_driver(row));
         else if (listing->table)
             put_row(listing->table, row);
         else

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "cri-proto/methods.h"
+#include "shim/answers/answers.h"
 #include "shim/ctl/commands.h"
 #include "shim/ctl/endings.h"
 #include "shim/ctl/list.h"
@@ -61,35 +62,6 @@ static void put_row(struct table *table, const Control__V1__Ending *row)
     table_put(table, row->n_asks > 0 ? row->asks[0]->why : "");
     table_put(table, row->uid);
     free(askers);
-}
-
-/* ---- for programs ---- */
-
-static json_t *ask_of(const Control__V1__EndingAsk *ask)
-{
-    json_t *one = must(json_object());
-
-    json_value_set(one, "by", json_value_text(ask->asker));
-    json_value_set(one, "reason", json_value_text_or_null(ask->why));
-    json_value_set(one, "graceSeconds", ask->own_grace ? json_null() : show_seconds(ask->grace_ms));
-    json_value_set(one, "here", json_boolean(ask->here));
-    return one;
-}
-
-json_t *ending_json(const Control__V1__Ending *row)
-{
-    json_t *one = must(json_object()), *asked = must(json_array());
-
-    for (size_t i = 0; i < row->n_asks; i++)
-        json_value_append(asked, ask_of(row->asks[i]));
-    json_value_set(one, "namespace", json_value_text_or_null(row->pod_namespace));
-    json_value_set(one, "name", json_value_text_or_null(row->name));
-    json_value_set(one, "uid", json_value_text(row->uid));
-    json_value_set(one, "state", json_value_text(row->state));
-    json_value_set(one, "since", waits(row) ? json_null() : show_ago(row->asked_ms));
-    json_value_set(one, "dueInSeconds", row->due ? show_seconds(row->due_in_ms) : json_null());
-    json_value_set(one, "asked", asked);
-    return one;
 }
 
 /* ---- for "why" ---- */
@@ -149,7 +121,7 @@ static void put_rows(struct listing *listing, const ProtobufCMessage *page)
         const Control__V1__Ending *row = response->rows[i];
 
         if (listing->items)
-            json_value_append(listing->items, ending_json(row));
+            json_value_append(listing->items, answer_ending(row));
         else if (listing->table)
             put_row(listing->table, row);
         else

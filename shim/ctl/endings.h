@@ -9,6 +9,5 @@
 
 /* For people, some lines; SHOW_NAME: pod/NAMESPACE/NAME */
 void ending_put(const struct show *show, const Control__V1__Ending *ending);
-json_t *ending_json(const Control__V1__Ending *ending);
 
 #endif

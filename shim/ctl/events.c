@@ -6,6 +6,7 @@
 
 #include "cri-proto/control_v1.pb-c.h"
 #include "cri-proto/methods.h"
+#include "shim/answers/answers.h"
 #include "shim/ctl/table.h"
 #include "shim/must.h"
 #include "shim/printable.h"
@@ -106,9 +107,9 @@ static void add_row(struct table *table, const Control__V1__Event *event)
 /* A line, of those that come one by one. */
 static void put_line(const struct show *show, const Control__V1__Event *event)
 {
-    char time[SHOW_TIME_BYTES];
+    char time[ANSWER_TIME_BYTES];
 
-    fprintf(show->out, "%s %-14s", show_time(event->last_ms, time), event->kind);
+    fprintf(show->out, "%s %-14s", answer_time(event->last_ms, time), event->kind);
     if (event->resource[0]) {
         fputc(' ', show->out);
         put_text(show->out, event->resource);
@@ -136,43 +137,6 @@ static void put_line(const struct show *show, const Control__V1__Event *event)
     fputc('\n', show->out);
 }
 
-/* ---- for programs ---- */
-
-static json_t *claim_of(const Control__V1__Event *event)
-{
-    json_t *one;
-
-    if (!event->claim_uid[0])
-        return json_null();
-    one = must(json_object());
-    json_value_set(one, "namespace", json_value_text_or_null(event->claim_namespace));
-    json_value_set(one, "name", json_value_text_or_null(event->claim_name));
-    json_value_set(one, "uid", json_value_text(event->claim_uid));
-    return one;
-}
-
-static json_t *event_of(const Control__V1__Event *event)
-{
-    json_t *one = must(json_object());
-
-    json_value_set(one, "id", json_integer((json_int_t)event->id));
-    json_value_set(one, "last", show_ago(event->last_ms));
-    json_value_set(one, "first", show_ago(event->first_ms));
-    json_value_set(one, "times", json_integer((json_int_t)event->times));
-    json_value_set(one, "kind", json_value_text(event->kind));
-    json_value_set(one, "resource", json_value_text_or_null(event->resource));
-    json_value_set(one, "ids", json_value_texts(event->ids, event->n_ids));
-    json_value_set(one, "idsTotal", json_integer((json_int_t)event->ids_total));
-    json_value_set(one, "namespace", json_value_text_or_null(event->pod_namespace));
-    json_value_set(one, "pod", json_value_text_or_null(event->pod_name));
-    json_value_set(one, "uid", json_value_text_or_null(event->pod_uid));
-    json_value_set(one, "container", json_value_text_or_null(event->container));
-    json_value_set(one, "claim", claim_of(event));
-    json_value_set(one, "reason", json_value_text_or_null(event->word));
-    json_value_set(one, "text", json_value_text_or_null(event->text));
-    return one;
-}
-
 /* ---- as they come ---- */
 
 static void show_event(struct reading *reading, const Control__V1__Event *event)
@@ -180,9 +144,9 @@ static void show_event(struct reading *reading, const Control__V1__Event *event)
     const struct show *show = reading->show;
 
     if (reading->items) {
-        json_value_append(reading->items, event_of(event));
+        json_value_append(reading->items, answer_event(event));
     } else if (show->format == SHOW_JSON) {
-        show_json(show, event_of(event));
+        show_json(show, answer_event(event));
     } else if (show->format == SHOW_NAME) {
         fprintf(show->out, "event/%" PRIu64 "\n", event->id);
     } else if (reading->table) {

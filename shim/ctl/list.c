@@ -177,31 +177,6 @@ char *list_pod_name(const char *pod_namespace, const char *name, const char *uid
     return text;
 }
 
-json_t *list_cordon(const Control__V1__Cordon *cordon)
-{
-    json_t *one;
-
-    if (!cordon)
-        return json_null();
-    one = must(json_object());
-    json_value_set(one, "since", show_ago(cordon->since_ms));
-    json_value_set(one, "reason", json_value_text_or_null(cordon->reason));
-    return one;
-}
-
-json_t *list_health(const Control__V1__DeviceHealth *health)
-{
-    json_t *one;
-
-    if (!health)
-        return json_null();
-    one = must(json_object());
-    json_value_set(one, "state", json_value_text(health->state));
-    json_value_set(one, "message", json_value_text_or_null(health->message));
-    json_value_set(one, "said", show_ago(health->said_ms));
-    return one;
-}
-
 char *list_join(char *const *texts, size_t len)
 {
     char *text = NULL;

@@ -50,12 +50,6 @@ bool list_run(const struct command_run *run, struct client_failure *failure);
 /* SHOW_NAME: the line "KIND/PART/PART", of texts up to NULL. */
 void list_put_name(const struct listing *listing, const char *kind, ...) __attribute__((sentinel));
 
-/* What an operator has set: since when, and why; null: nothing. */
-json_t *list_cordon(const Control__V1__Cordon *cordon);
-
-/* What a driver says of a device's health; null: nothing. */
-json_t *list_health(const Control__V1__DeviceHealth *health);
-
 /* Several texts as one, with "," between; for the caller to free. */
 char *list_join(char *const *texts, size_t len);
 

@@ -4,9 +4,9 @@
 #include <stdio.h>
 
 #include "cri-proto/methods.h"
+#include "shim/answers/answers.h"
 #include "shim/ctl/commands.h"
 #include "shim/ctl/list.h"
-#include "shim/must.h"
 
 static const struct table_column COLUMNS[] = {{.name = "KIND"},   {.name = "RESOURCE"},
                                               {.name = "ID"},     {.name = "SINCE"},
@@ -30,20 +30,6 @@ static void put_row(struct table *table, const Control__V1__Order *row)
     table_put(table, row->reason);
 }
 
-static json_t *order_of(const Control__V1__Order *row)
-{
-    json_t *one = must(json_object());
-
-    json_value_set(one, "kind", json_value_text(row->kind));
-    json_value_set(one, "resource", json_value_text(row->resource));
-    json_value_set(one, "id", json_value_text_or_null(row->id));
-    json_value_set(one, "reason", json_value_text_or_null(row->reason));
-    json_value_set(one, "since", show_ago(row->since_ms));
-    json_value_set(one, "moreSeconds", show_seconds(row->more_ms));
-    json_value_set(one, "over", json_boolean(row->over));
-    return one;
-}
-
 static void put_rows(struct listing *listing, const ProtobufCMessage *page)
 {
     const Control__V1__OrdersResponse *response = (const void *)page;
@@ -52,7 +38,7 @@ static void put_rows(struct listing *listing, const ProtobufCMessage *page)
         const Control__V1__Order *row = response->rows[i];
 
         if (listing->items)
-            json_value_append(listing->items, order_of(row));
+            json_value_append(listing->items, answer_order(row));
         else if (listing->table)
             put_row(listing->table, row);
         else

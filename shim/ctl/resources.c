@@ -5,9 +5,9 @@
 #include <string.h>
 
 #include "cri-proto/methods.h"
+#include "shim/answers/answers.h"
 #include "shim/ctl/commands.h"
 #include "shim/ctl/list.h"
-#include "shim/must.h"
 
 #define NONE "no such resource is known; see cri-device-shimctl resources"
 
@@ -58,36 +58,6 @@ static void put_resource_row(struct table *table, const Control__V1__Resource *r
     table_put(table, row->withdrawal ? row->withdrawal->reason : "");
 }
 
-static json_t *shown_of(const Control__V1__Resource *row)
-{
-    json_t *shown;
-
-    if (!row->shown)
-        return json_null();
-    shown = must(json_object());
-    json_value_set(shown, "devices", json_value_number(row->shown_devices));
-    json_value_set(shown, "healthy", json_value_number(row->shown_healthy));
-    return shown;
-}
-
-static json_t *resource_of(const Control__V1__Resource *row)
-{
-    json_t *one = must(json_object());
-
-    json_value_set(one, "name", json_value_text(row->name));
-    json_value_set(one, "state", json_value_text(row->state));
-    json_value_set(one, "exclusive", json_boolean(row->exclusive));
-    json_value_set(one, "devices", json_value_number(row->devices));
-    json_value_set(one, "healthy", json_value_number(row->healthy));
-    json_value_set(one, "held", json_value_number(row->held));
-    json_value_set(one, "free", json_value_number(row->free));
-    json_value_set(one, "kubelet", shown_of(row));
-    json_value_set(one, "cordoned", json_value_number(row->cordoned));
-    json_value_set(one, "withdrawn", json_boolean(row->withdrawn));
-    json_value_set(one, "withdrawal", list_cordon(row->withdrawal));
-    return one;
-}
-
 static void put_resources(struct listing *listing, const ProtobufCMessage *page)
 {
     const Control__V1__ResourcesResponse *response = (const void *)page;
@@ -96,7 +66,7 @@ static void put_resources(struct listing *listing, const ProtobufCMessage *page)
         const Control__V1__Resource *row = response->rows[i];
 
         if (listing->items)
-            json_value_append(listing->items, resource_of(row));
+            json_value_append(listing->items, answer_resource(row));
         else if (listing->table)
             put_resource_row(listing->table, row);
         else
@@ -156,45 +126,6 @@ static void put_plugin_row(struct table *table, const Control__V1__Plugin *row)
     table_put(table, row->error);
 }
 
-static json_t *away_of(const Control__V1__Plugin *row)
-{
-    json_t *away;
-
-    if (!row->away)
-        return json_null();
-    away = must(json_object());
-    json_value_set(away, "since", show_ago(row->away_ms));
-    json_value_set(away, "graceLeftSeconds", show_seconds(row->grace_left_ms));
-    json_value_set(away, "graceExtendedSeconds", show_seconds(row->grace_more_ms));
-    json_value_set(away, "error", json_value_text_or_null(row->error));
-    return away;
-}
-
-static json_t *options_of(const Control__V1__Plugin *row)
-{
-    json_t *options;
-
-    if (!row->options_known)
-        return json_null();
-    options = must(json_object());
-    json_value_set(options, "preferredAllocation", json_boolean(row->preferred_allocation));
-    json_value_set(options, "preStart", json_boolean(row->pre_start));
-    return options;
-}
-
-static json_t *plugin_of(const Control__V1__Plugin *row)
-{
-    json_t *one = must(json_object());
-
-    json_value_set(one, "resource", json_value_text(row->resource));
-    json_value_set(one, "socket", json_value_text_or_null(row->socket));
-    json_value_set(one, "state", json_value_text(row->state));
-    json_value_set(one, "since", show_ago(row->since_ms));
-    json_value_set(one, "away", away_of(row));
-    json_value_set(one, "options", options_of(row));
-    return one;
-}
-
 static void put_plugins(struct listing *listing, const ProtobufCMessage *page)
 {
     const Control__V1__PluginsResponse *response = (const void *)page;
@@ -203,7 +134,7 @@ static void put_plugins(struct listing *listing, const ProtobufCMessage *page)
         const Control__V1__Plugin *row = response->rows[i];
 
         if (listing->items)
-            json_value_append(listing->items, plugin_of(row));
+            json_value_append(listing->items, answer_plugin(row));
         else if (listing->table)
             put_plugin_row(listing->table, row);
         else

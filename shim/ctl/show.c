@@ -4,9 +4,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
-#include "shim/must.h"
 #include "shim/printable.h"
 
 #define DURATION_NUMBER_MAX 1000000
@@ -74,30 +72,6 @@ bool show_duration_parse(const char *text, uint64_t *ms)
     } while (*text);
     *ms = s * 1000;
     return true;
-}
-
-/* ---- JSON ---- */
-
-const char *show_time(uint64_t ms_ago, char out[static SHOW_TIME_BYTES])
-{
-    time_t then = time(NULL) - (time_t)(ms_ago / 1000);
-    struct tm tm;
-
-    gmtime_r(&then, &tm);
-    strftime(out, SHOW_TIME_BYTES, "%Y-%m-%dT%H:%M:%SZ", &tm);
-    return out;
-}
-
-json_t *show_ago(uint64_t ms)
-{
-    char words[SHOW_TIME_BYTES];
-
-    return must(json_string(show_time(ms, words)));
-}
-
-json_t *show_seconds(uint64_t ms)
-{
-    return must(json_integer((json_int_t)(ms / 1000)));
 }
 
 void show_json(const struct show *show, json_t *value)

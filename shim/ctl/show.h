@@ -37,18 +37,11 @@ void show_put(const struct show *show, const char *text);
 /* As kubectl has it: "45s", "12m", "3h2m", "5d". */
 const char *show_age(uint64_t ms, char out[static SHOW_AGE_BYTES]);
 
-#define SHOW_TIME_BYTES 32
-/* How long ago, as a time (RFC 3339). */
-const char *show_time(uint64_t ms_ago, char out[static SHOW_TIME_BYTES]);
-
 /* "90s", "15m", "2h", "1d", or several of these, the larger first: in ms. False: it is none. */
 bool show_duration_parse(const char *text, uint64_t *ms);
 
 /* ---- JSON; out of memory ends the process ---- */
 
-/* How long ago, as a time (RFC 3339). */
-json_t *show_ago(uint64_t ms);
-json_t *show_seconds(uint64_t ms);
 /* Writes it out, and lets go of it. */
 void show_json(const struct show *show, json_t *value);
 

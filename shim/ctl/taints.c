@@ -1,14 +1,13 @@
 /*
  * cri-device-shimctl taints
  */
-#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "cri-proto/methods.h"
+#include "shim/answers/answers.h"
 #include "shim/ctl/commands.h"
 #include "shim/ctl/list.h"
-#include "shim/must.h"
 
 static const struct table_column COLUMNS[] = {
     {.name = "RESOURCE"}, /* or driver; "*": any */
@@ -62,25 +61,6 @@ static void put_row(struct table *table, const Control__V1__Taint *row)
     free(name);
 }
 
-static json_t *taint_of(const Control__V1__Taint *row)
-{
-    json_t *one = must(json_object());
-
-    json_value_set(one, "resource", json_value_text_or_null(row->resource));
-    json_value_set(one, "id", json_value_text_or_null(row->id));
-    json_value_set(one, "key", json_value_text(row->key));
-    json_value_set(one, "value", json_value_text_or_null(row->value));
-    json_value_set(one, "effect", json_value_text(row->effect));
-    json_value_set(one, "source", json_value_text(row->source));
-    json_value_set(one, "reason", json_value_text_or_null(row->words));
-    json_value_set(one, "since", show_ago(row->since_ms));
-    json_value_set(one, "endsInSeconds", row->ends ? show_seconds(row->ends_in_ms) : json_null());
-    json_value_set(one, "heldBack", json_boolean(row->held_back));
-    json_value_set(one, "followed", json_boolean(!row->refused));
-    json_value_set(one, "pods", json_value_number(row->pods));
-    return one;
-}
-
 static void put_rows(struct listing *listing, const ProtobufCMessage *page)
 {
     const Control__V1__TaintsResponse *response = (const void *)page;
@@ -89,7 +69,7 @@ static void put_rows(struct listing *listing, const ProtobufCMessage *page)
         const Control__V1__Taint *row = response->rows[i];
 
         if (listing->items)
-            json_value_append(listing->items, taint_of(row));
+            json_value_append(listing->items, answer_taint(row));
         else if (listing->table)
             put_row(listing->table, row);
         else

@@ -1,3 +1,4 @@
+#include "shim/answers/answers.h"
 #include "shim/ctl/commands.h"
 #include "shim/ctl/endings.h"
 #include "shim/ctl/why_claims.h"
@@ -6,33 +7,20 @@
 
 #include "cri-proto/control_v1.pb-c.h"
 #include "cri-proto/methods.h"
-#include "shim/must.h"
 #include "shim/rpc/rpc.h"
 
 /* ---- for people ---- */
 
-/* What a step is called, by the wire's numbers; and its colour on a terminal. */
-static const struct {
-    const char *name;
-    const char *color;
-} STEPS[] = {[CONTROL__V1__FINDING__STEP__GO] = {"go", "\033[32m"},
-             [CONTROL__V1__FINDING__STEP__ASK] = {"ask", "\033[33m"},
-             [CONTROL__V1__FINDING__STEP__WAIT] = {"wait", "\033[33m"},
-             [CONTROL__V1__FINDING__STEP__REFUSE] = {"refuse", "\033[31m"}};
-
-const char *why_step_name(Control__V1__Finding__Step number)
-{
-    size_t step = (size_t)number;
-
-    return step < sizeof STEPS / sizeof *STEPS ? STEPS[step].name : "unknown";
-}
-
 void why_put_step(const struct show *show, Control__V1__Finding__Step number)
 {
+    static const char *const COLORS[] = {[CONTROL__V1__FINDING__STEP__GO] = "\033[32m",
+                                         [CONTROL__V1__FINDING__STEP__ASK] = "\033[33m",
+                                         [CONTROL__V1__FINDING__STEP__WAIT] = "\033[33m",
+                                         [CONTROL__V1__FINDING__STEP__REFUSE] = "\033[31m"};
     size_t step = (size_t)number;
-    bool colors = show->colors && step < sizeof STEPS / sizeof *STEPS;
+    bool colors = show->colors && step < sizeof COLORS / sizeof *COLORS;
 
-    fprintf(show->out, "%s%s%s", colors ? STEPS[step].color : "", why_step_name(number),
+    fprintf(show->out, "%s%s%s", colors ? COLORS[step] : "", answer_step(number),
             colors ? "\033[0m" : "");
 }
 
@@ -154,98 +142,6 @@ static void put_name(const struct show *show, const Control__V1__Container *cont
     fputc('\n', show->out);
 }
 
-/* ---- for programs ---- */
-
-json_t *why_reason_json(const Control__V1__Reason *reason)
-{
-    json_t *one;
-
-    if (!reason)
-        return json_null();
-    one = must(json_object());
-    json_value_set(one, "word", json_value_text(reason->word));
-    json_value_set(one, "text", json_value_text_or_null(reason->text));
-    json_value_set(one, "clears", json_value_text(reason->clears));
-    return one;
-}
-
-static json_t *finding_of(const Control__V1__Finding *finding)
-{
-    json_t *one = must(json_object());
-
-    json_value_set(one, "resource", json_value_text_or_null(finding->resource));
-    json_value_set(one, "asked", json_integer((json_int_t)finding->asked));
-    json_value_set(one, "step", json_value_text(why_step_name(finding->step)));
-    json_value_set(one, "has", json_boolean(finding->has));
-    json_value_set(one, "ids", json_value_texts(finding->ids, finding->n_ids));
-    json_value_set(one, "idsTotal", json_integer((json_int_t)finding->ids_total));
-    json_value_set(one, "reason", why_reason_json(finding->reason));
-    return one;
-}
-
-static json_t *pending_of(const Control__V1__Pending *pending)
-{
-    json_t *one;
-
-    if (!pending)
-        return json_null();
-    one = must(json_object());
-    json_value_set(one, "since", show_ago(pending->waited_ms));
-    json_value_set(one, "refusedInSeconds",
-                   pending->left_ms > 0 ? show_seconds(pending->left_ms) : json_null());
-    json_value_set(one, "forwarded", json_boolean(pending->forwarded));
-    return one;
-}
-
-json_t *why_refusal_json(const Control__V1__Refusal *refusal)
-{
-    json_t *one;
-
-    if (!refusal)
-        return json_null();
-    one = must(json_object());
-    json_value_set(one, "reason", why_reason_json(refusal->reason));
-    json_value_set(one, "code", json_value_text(rpc_code_name(refusal->code)));
-    json_value_set(one, "times", json_integer((json_int_t)refusal->times));
-    json_value_set(one, "first", show_ago(refusal->first_ms));
-    json_value_set(one, "last", show_ago(refusal->last_ms));
-    return one;
-}
-
-static json_t *container_of(const Control__V1__Container *container)
-{
-    json_t *one = must(json_object()), *findings = must(json_array());
-
-    for (size_t i = 0; i < container->n_findings; i++)
-        json_value_append(findings, finding_of(container->findings[i]));
-    json_value_set(one, "namespace", json_value_text_or_null(container->pod_namespace));
-    json_value_set(one, "pod", json_value_text_or_null(container->pod_name));
-    json_value_set(one, "uid", json_value_text(container->pod_uid));
-    json_value_set(one, "container", json_value_text(container->name));
-    json_value_set(one, "pending", pending_of(container->pending));
-    json_value_set(one, "now", findings);
-    json_value_set(one, "lastRefusal", why_refusal_json(container->refusal));
-    return one;
-}
-
-static void show_all(const struct show *show, const Control__V1__WhyResponse *response)
-{
-    json_t *all = must(json_object()), *items = must(json_array()), *claims = must(json_array());
-    json_t *endings = must(json_array());
-
-    for (size_t i = 0; i < response->n_containers; i++)
-        json_value_append(items, container_of(response->containers[i]));
-    for (size_t i = 0; i < response->n_claims; i++)
-        json_value_append(claims, why_claim_json(response->claims[i]));
-    for (size_t i = 0; i < response->n_endings; i++)
-        json_value_append(endings, ending_json(response->endings[i]));
-    json_value_set(all, "items", items);
-    json_value_set(all, "claims", claims);
-    json_value_set(all, "endings", endings);
-    json_value_set(all, "more", json_boolean(response->more));
-    show_json(show, all);
-}
-
 /* ---- the command ---- */
 
 static bool run(const struct command_run *run, struct client_failure *failure)
@@ -263,7 +159,7 @@ static bool run(const struct command_run *run, struct client_failure *failure)
     if (!response)
         return false;
     if (show->format == SHOW_JSON)
-        show_all(show, response);
+        show_json(show, answer_why(response));
     for (size_t i = 0; show->format != SHOW_JSON && i < response->n_endings; i++)
         ending_put(show, response->endings[i]);
     for (size_t i = 0; show->format != SHOW_JSON && i < response->n_containers; i++) {

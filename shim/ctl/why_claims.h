@@ -10,7 +10,6 @@
 void why_claim_put(const struct show *show, const Control__V1__ClaimWhy *claim);
 /* SHOW_NAME: claim/NAMESPACE/NAME/DRIVER */
 void why_claim_put_name(const struct show *show, const Control__V1__ClaimWhy *claim);
-json_t *why_claim_json(const Control__V1__ClaimWhy *claim);
 
 /* ---- why.c's, for it ---- */
 
@@ -18,9 +17,6 @@ json_t *why_claim_json(const Control__V1__ClaimWhy *claim);
 void why_put_reason(const struct show *show, const Control__V1__Reason *reason);
 /* NAME, in its colour. */
 void why_put_step(const struct show *show, Control__V1__Finding__Step step);
-const char *why_step_name(Control__V1__Finding__Step step);
 void why_put_refusal(const struct show *show, const Control__V1__Refusal *refusal);
-json_t *why_reason_json(const Control__V1__Reason *reason);
-json_t *why_refusal_json(const Control__V1__Refusal *refusal);
 
 #endif

@@ -25,7 +25,8 @@ MAY = {
     "shim/metrics": {"shim", "shim/rpc", "shim/core", "shim/kubelet", "shim/relay", "config", "devicemgr"},
     "shim/bridge": {"shim", "shim/rpc", "cri-proto", "config"},
     "shim/control": {"shim", "shim/rpc", "shim/core", "shim/events", "cri-proto", "config", "devicemgr"},
-    "shim/ctl": {"shim", "shim/rpc", "cri-proto"},
+    "shim/answers": {"shim", "shim/rpc", "cri-proto"},
+    "shim/ctl": {"shim", "shim/answers", "shim/rpc", "cri-proto"},
     # What the program does with a checkpoint in place of the daemon: by the rules of its start, and its store.
     "shim/offline": {"shim", "shim/core", "cri-proto", "devicemgr", "config"},
     "shim": {"cri-proto", "devicemgr", "config"},
