@@ -281,6 +281,17 @@ static void check_shutdown(reading &r)
                 "[cluster] enabled = true");
 }
 
+/* ---- who watches ---- */
+
+static void check_page(reading &r)
+{
+    const struct config_metrics &metrics = r.config.metrics;
+
+    if (metrics.page && metrics.listen[0] == '\0' && !r.wrong.count(find(r, "metrics.listen")))
+        r.fault(*find(r, "metrics.page"), "page is true, and listen says nowhere",
+                "listen to be a unix socket or a loopback address");
+}
+
 /* ---- all ---- */
 
 void check_settings(reading &r)
@@ -310,4 +321,5 @@ void check_settings(reading &r)
     check_unique(r, "resource", "name", "one [[resource]] for each resource");
     check_unique(r, "driver", "name", "one [[driver]] for each driver");
     check_shutdown(r);
+    check_page(r);
 }

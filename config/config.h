@@ -154,6 +154,7 @@ struct config_shutdown {
 /* Who watches the node (shim/metrics/metrics.h). */
 struct config_metrics {
     char *listen; /* "": nothing is served; else a right listen_address.h */
+    bool page;    /* the page for people, too (shim/page/page.h) */
 };
 
 struct config {

@@ -221,6 +221,7 @@ const struct schema_key schema_keys[] = {
     KEY(LOG, "format", CHOICE, log_format, "auto", .choices = FORMATS, LIVE),
 
     KEY(METRICS, "listen", TEXT, metrics.listen, "", .text = &LISTEN),
+    KEY(METRICS, "page", FLAG, metrics.page, "false"),
 
     KEY(PLUGINS, "plugin_dir", DIRECTORY, plugin_dir, "/var/lib/cri-device-shim/device-plugins",
         .limit = SOCKET_BYTES_MAX - (sizeof PLUGIN_SOCKET - 1),

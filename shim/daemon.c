@@ -24,6 +24,7 @@
 #include "shim/level_file.h"
 #include "shim/log.h"
 #include "shim/metrics/metrics.h"
+#include "shim/page/page.h"
 #include "shim/program.h"
 #include "shim/relay/calls.h"
 #include "shim/relay/relay.h"
@@ -362,12 +363,23 @@ static void on_look(void *user, struct metrics_view *out)
                               .not_ready = not_ready(d)};
 }
 
-static const struct metrics_ops METRICS_OPS = {.look = on_look, .report = on_report};
+static bool on_get(void *user, const struct http_request *request, struct http_answer *out)
+{
+    struct daemon *d = user;
+
+    return d->page && page_get(d->page, request, out);
+}
+
+static const struct metrics_ops METRICS_OPS = {.look = on_look, .report = on_report, .get = on_get};
+static const struct page_ops PAGE_OPS = {.report = on_report, .look = on_look_for_lists};
 
 static void start_metrics(struct daemon *d)
 {
-    if (*d->config->metrics.listen)
-        d->metrics = metrics_start(&d->loop, d->config->metrics.listen, &METRICS_OPS, d);
+    if (!*d->config->metrics.listen)
+        return;
+    if (d->config->metrics.page)
+        d->page = page_new(d->settings, d->host, d->events, &PAGE_OPS, d);
+    d->metrics = metrics_start(&d->loop, d->config->metrics.listen, &METRICS_OPS, d);
 }
 
 static int run(struct daemon *d)

@@ -27,6 +27,7 @@ struct daemon {
     struct relay *relay;     /* the same */
     struct keeper *keeper;   /* of the relay's socket */
     struct metrics *metrics; /* NULL: nobody watches, or no more */
+    struct page *page;       /* NULL: nobody is shown it */
     struct events *events;
     struct control *control; /* NULL: not yet, no more, or none is wanted */
     struct cluster *cluster; /* the same */

@@ -14,6 +14,7 @@
 #include "shim/kubelet/gate.h"
 #include "shim/log.h"
 #include "shim/metrics/metrics.h"
+#include "shim/page/page.h"
 #include "shim/relay/relay.h"
 #include "shim/rpc/keeper.h"
 #include "shim/service_manager.h"
@@ -108,6 +109,8 @@ void daemon_on_stop(void *user, int number)
         keeper_stop(d->keeper);
         d->keeper = NULL;
         metrics_stop(d->metrics);
+        page_free(d->page);
+        d->page = NULL;
         control_stop(d->control);
         d->control = NULL;
         if (d->relay)

@@ -169,6 +169,7 @@ json_t *answer_status(const Control__V1__StatusResponse *status)
 {
     json_t *all = must(json_object());
 
+    json_value_set(all, "node", json_value_text_or_null(status->node));
     json_value_set(all, "processes", processes_of(status));
     json_value_set(all, "runtime", status->runtime ? runtime_of(status->runtime) : json_null());
     json_value_set(all, "kubelet", status->kubelet ? kubelet_of(status->kubelet) : json_null());

@@ -62,8 +62,8 @@ static bool wants(const struct follower *follower, const struct event *event,
 
 /* ---- what it is sent; 0 or a negative errno ---- */
 
-static void fill(Control__V1__Event *message, const struct event *event,
-                 const struct event_moment *now)
+void follow_event(Control__V1__Event *message, const struct event *event,
+                  const struct event_moment *now)
 {
     control__v1__event__init(message);
     event_put(event, message);
@@ -77,7 +77,7 @@ static int send_event(struct follower *follower, const struct event *event,
     Control__V1__EventsResponse response = CONTROL__V1__EVENTS_RESPONSE__INIT;
     Control__V1__Event message;
 
-    fill(&message, event, now);
+    follow_event(&message, event, now);
     response.event = &message;
     return rpc_incoming_send(follower->call, &response.base);
 }

@@ -20,4 +20,8 @@ void followers_add(struct followers *followers, struct rpc_incoming *call,
 /* Their calls are over already (rpc_server_close()). */
 void followers_free(struct followers *followers);
 
+/* An event as a message, which borrows its texts. */
+void follow_event(Control__V1__Event *message, const struct event *event,
+                  const struct event_moment *now);
+
 #endif

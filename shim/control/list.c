@@ -38,6 +38,8 @@ void *list_begin(struct list *list, const Control__V1__ListRequest *request, siz
 {
     ProtobufCMessage *message;
 
+    if (request->rows > 0 && request->rows < rows_max)
+        rows_max = request->rows;
     *list = (struct list){.request = request, .rows_max = rows_max};
     if (request->n_after != 0 && request->n_after != key_parts)
         return NULL;

@@ -57,8 +57,8 @@ void list_fini(struct list *list);
 
 /* ---- for who makes them ---- */
 
-/* Begins the page of a list whose keys have so many parts, with an empty response, which is given
- * out. NULL: the request's place has others. */
+/* Begins the page of a list whose keys have so many parts, of so many rows at most, or fewer if the request
+ * says so, with an empty response, which is given out. NULL: the request's place has others. */
 void *list_begin(struct list *list, const Control__V1__ListRequest *request, size_t key_parts,
                  size_t rows_max, const ProtobufCMessageDescriptor *response)
     __attribute__((warn_unused_result));

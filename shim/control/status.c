@@ -184,6 +184,8 @@ void status_init(struct status *status, const struct settings *settings,
 
     *status = (struct status){0};
     control__v1__status_response__init(&status->response);
+    gethostname(status->node, sizeof status->node - 1);
+    status->response.node = status->node;
     status->response.processes = status->process_list;
     add_process(status, "cri-device-shim", version_text, getpid());
     if (report->bridge_wanted)

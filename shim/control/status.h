@@ -4,6 +4,8 @@
 #ifndef SHIM_CONTROL_STATUS_H
 #define SHIM_CONTROL_STATUS_H
 
+#include <limits.h>
+
 #include "cri-proto/control_v1.pb-c.h"
 #include "shim/control/list_orders.h"
 #include "shim/report.h"
@@ -16,6 +18,7 @@ struct status {
     Control__V1__StatusResponse response;
 
     /* private */
+    char node[HOST_NAME_MAX + 1];
     Control__V1__Process processes[2];
     Control__V1__Process *process_list[2];
     Control__V1__Runtime runtime;

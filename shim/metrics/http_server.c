@@ -1,6 +1,7 @@
 #include "shim/metrics/http_server.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,6 +9,7 @@
 #include <unistd.h>
 
 #include "config/listen_address.h"
+#include "shim/hash.h"
 #include "shim/metrics/microhttpd.h"
 #include "shim/must.h"
 #include "shim/rpc/keeper.h"
@@ -57,18 +59,60 @@ static void on_readable(uv_poll_t *poll, int status, int events)
 
 /* ---- answers ---- */
 
+#define TAG_BYTES 24
+
+static const char *field_of(const struct http_server *server, struct MHD_Connection *connection,
+                            const char *name)
+{
+    const char *value = server->http->lookup_value(connection, MHD_HEADER_KIND, name);
+
+    return value ? value : "";
+}
+
+/* By what is in it: the same text has the same tag, also that of another process. */
+static void make_tag(const struct http_answer *a, char out[static TAG_BYTES])
+{
+    const void *bytes = a->lasting ? a->lasting : a->body;
+
+    snprintf(out, TAG_BYTES, "\"%016" PRIx64 "\"", hash_bytes(HASH_BEGIN, bytes, a->len));
+}
+
+/* An empty one in its place. */
+static void leave_out_body(struct http_answer *a)
+{
+    free(a->body);
+    a->body = NULL;
+    a->lasting = "";
+    a->len = 0;
+    a->status = MHD_HTTP_NOT_MODIFIED;
+}
+
 static enum MHD_Result answer(struct http_server *server, struct MHD_Connection *connection,
-                              const struct http_answer *a)
+                              struct http_answer *a)
 {
     const struct microhttpd *http = server->http;
-    struct MHD_Response *response = http->create_response(a->len, a->body, MHD_RESPMEM_MUST_FREE);
+    char tag[TAG_BYTES] = "";
+    struct MHD_Response *response;
     enum MHD_Result result;
 
+    if (a->tagged && a->status == MHD_HTTP_OK) {
+        make_tag(a, tag);
+        if (strstr(field_of(server, connection, MHD_HTTP_HEADER_IF_NONE_MATCH), tag))
+            leave_out_body(a);
+    }
+    /* The library does not write to what lasts. */
+    response = a->lasting ? http->create_response(a->len, (void *)(uintptr_t)a->lasting,
+                                                  MHD_RESPMEM_PERSISTENT)
+                          : http->create_response(a->len, a->body, MHD_RESPMEM_MUST_FREE);
     if (!response) {
         free(a->body);
         return MHD_NO;
     }
     http->add_header(response, MHD_HTTP_HEADER_CONTENT_TYPE, a->type);
+    if (*tag)
+        http->add_header(response, MHD_HTTP_HEADER_ETAG, tag);
+    for (const struct http_header *header = a->headers; header && header->name; header++)
+        http->add_header(response, header->name, header->value);
     if (a->status == MHD_HTTP_METHOD_NOT_ALLOWED)
         http->add_header(response, MHD_HTTP_HEADER_ALLOW, "GET, HEAD");
     result = http->queue_response(connection, a->status, response);
@@ -91,14 +135,44 @@ static enum MHD_Result on_request(void *user, struct MHD_Connection *connection,
                                   size_t *body_bytes, void **request)
 {
     struct http_server *server = user;
-    struct http_answer a;
+    const struct http_request asked = {.path = path,
+                                       .host = field_of(server, connection, MHD_HTTP_HEADER_HOST),
+                                       .http = server->http,
+                                       .connection = connection};
+    struct http_answer a = {0};
 
     (void)version, (void)body, (void)body_bytes, (void)request;
     if (strcmp(method, MHD_HTTP_METHOD_GET) != 0 && strcmp(method, MHD_HTTP_METHOD_HEAD) != 0)
         return answer_text(server, connection, MHD_HTTP_METHOD_NOT_ALLOWED, "GET or HEAD\n");
-    if (!server->ops->get(server->user, path, &a))
+    if (!server->ops->get(server->user, &asked, &a))
         return answer_text(server, connection, MHD_HTTP_NOT_FOUND, "not found\n");
     return answer(server, connection, &a);
+}
+
+/* ---- what is behind the '?' ---- */
+
+struct arguments {
+    void (*each)(void *user, const char *name, const char *value);
+    void *user;
+};
+
+static enum MHD_Result on_argument(void *user, enum MHD_ValueKind kind, const char *name,
+                                   const char *value)
+{
+    const struct arguments *arguments = user;
+
+    (void)kind;
+    arguments->each(arguments->user, name, value ? value : "");
+    return MHD_YES;
+}
+
+void http_request_arguments(const struct http_request *request,
+                            void (*each)(void *user, const char *name, const char *value),
+                            void *user)
+{
+    struct arguments arguments = {.each = each, .user = user};
+
+    request->http->each_value(request->connection, MHD_GET_ARGUMENT_KIND, on_argument, &arguments);
 }
 
 /* ---- listening ---- */

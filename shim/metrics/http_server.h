@@ -13,24 +13,50 @@
 
 #include <uv.h>
 
-/* Scrapers at once, and what libmicrohttpd keeps for each: head and answer's head. With an answer of
- * METRICS_BYTES_MAX for each that is 8 * (4 KiB + 256 KiB) = 2 MiB at the very most. */
+/* Scrapers at once, and what libmicrohttpd keeps for each: head and answer's head. A browser sends the
+ * cookies of all that is on its "localhost", some KiB. With an answer of METRICS_BYTES_MAX for each that is
+ * 8 * (16 KiB + 256 KiB), 2 MiB and a bit; with those of shim/page/limits.h 8 * 2 MiB at the very most. */
 #define HTTP_CONNECTIONS_MAX 8
-#define HTTP_CONNECTION_BYTES_MAX 4096
+#define HTTP_CONNECTION_BYTES_MAX (16 * 1024)
 #define HTTP_IDLE_S 10
 
 struct http_server;
 
+/* One that has come, borrowed until get() returns. */
+struct http_request {
+    const char *path; /* without what is behind a '?' */
+    const char *host; /* the Host field; "": there is none */
+
+    /* private */
+    const struct microhttpd *http;
+    struct MHD_Connection *connection;
+};
+
+/* Calls `each` with what is behind the '?', before it returns, in order: "a=1&b" is ("a", "1"), ("b", "").
+ * Escapes are resolved; a text lives as long as the request. */
+void http_request_arguments(const struct http_request *request,
+                            void (*each)(void *user, const char *name, const char *value),
+                            void *user);
+
+struct http_header {
+    const char *name, *value;
+};
+
+/* It is zeroed when it is asked for. */
 struct http_answer {
     unsigned status;
-    const char *type; /* a literal */
-    char *body;       /* malloc'ed; the server's from then on */
+    const char *type;    /* a literal */
+    char *body;          /* malloc'ed; the server's from then on */
+    const void *lasting; /* in place of it: lives as long as the process */
     size_t len;
+    const struct http_header *headers; /* literals, up to one without a name; NULL: none */
+    bool tagged; /* it has an ETag, and who says that he has it already is sent nothing (RFC 9110
+                  * section 13.1.2) */
 };
 
 struct http_server_ops {
     /* What is to be answered; false: there is no such path. From the loop. */
-    bool (*get)(void *user, const char *path, struct http_answer *out);
+    bool (*get)(void *user, const struct http_request *request, struct http_answer *out);
 };
 
 /* Listens at `address` (config/listen_address.h), as long as it takes and as often as a socket's file

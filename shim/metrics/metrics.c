@@ -54,10 +54,11 @@ static void put_status(const struct metrics *metrics, struct http_answer *out,
     put(out, 200, "application/json", status_text(view, &report));
 }
 
-static bool on_get(void *user, const char *path, struct http_answer *out)
+static bool on_get(void *user, const struct http_request *request, struct http_answer *out)
 {
     struct metrics *metrics = user;
     struct metrics_view view = {0};
+    const char *path = request->path;
 
     metrics->ops->look(metrics->user, &view);
     if (strcmp(path, "/metrics") == 0)
@@ -69,7 +70,7 @@ static bool on_get(void *user, const char *path, struct http_answer *out)
     else if (strcmp(path, "/status.json") == 0)
         put_status(metrics, out, &view);
     else
-        return false;
+        return metrics->ops->get && metrics->ops->get(metrics->user, request, out);
     return true;
 }
 

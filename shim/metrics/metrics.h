@@ -1,6 +1,6 @@
 /*
  * What those who watch the node are told, over HTTP: /metrics (Prometheus), /healthz, /readyz and
- * /status.json.
+ * /status.json; with others beside, of who starts it.
  *
  * Nothing is kept for it: rooms count as they go, in plain integers, and a scrape gathers. Labels are
  * bounded: methods, codes, states and resources, never pods, devices or addresses.
@@ -14,6 +14,7 @@
 
 #include "shim/core/host.h"
 #include "shim/kubelet/gate.h"
+#include "shim/metrics/http_server.h"
 #include "shim/relay/relay.h"
 #include "shim/report.h"
 
@@ -37,6 +38,8 @@ struct metrics_ops {
     void (*look)(void *user, struct metrics_view *out);
     /* What there is to say of the daemon now; *out is zeroed. */
     void (*report)(void *user, struct report *out);
+    /* Other paths, as in http_server.h; NULL: there are none. */
+    bool (*get)(void *user, const struct http_request *request, struct http_answer *out);
 };
 
 struct metrics;

@@ -22,6 +22,8 @@ static const struct {
     {"MHD_run", offsetof(struct microhttpd, run)},
     {"MHD_get_timeout", offsetof(struct microhttpd, get_timeout)},
     {"MHD_get_daemon_info", offsetof(struct microhttpd, get_daemon_info)},
+    {"MHD_lookup_connection_value", offsetof(struct microhttpd, lookup_value)},
+    {"MHD_get_connection_values", offsetof(struct microhttpd, each_value)},
     {"MHD_create_response_from_buffer", offsetof(struct microhttpd, create_response)},
     {"MHD_add_response_header", offsetof(struct microhttpd, add_header)},
     {"MHD_queue_response", offsetof(struct microhttpd, queue_response)},

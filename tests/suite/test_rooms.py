@@ -26,6 +26,8 @@ MAY = {
     "shim/bridge": {"shim", "shim/rpc", "cri-proto", "config"},
     "shim/control": {"shim", "shim/rpc", "shim/core", "shim/events", "cri-proto", "config", "devicemgr"},
     "shim/answers": {"shim", "shim/rpc", "cri-proto"},
+    # It shows what control tells, by the server that serves the metrics.
+    "shim/page": {"shim", "shim/answers", "shim/control", "shim/core", "shim/events", "shim/metrics", "cri-proto"},
     "shim/ctl": {"shim", "shim/answers", "shim/rpc", "cri-proto"},
     # What the program does with a checkpoint in place of the daemon: by the rules of its start, and its store.
     "shim/offline": {"shim", "shim/core", "cri-proto", "devicemgr", "config"},
@@ -35,10 +37,10 @@ MAY = {
     "cri-proto": set(),
 }
 # Files of shim/ that run before any room, or tie them: main.c calls the others.
-TYING = {"daemon.c": {"shim/cluster", "shim/control", "shim/core", "shim/events", "shim/kubelet", "shim/metrics", "shim/relay", "shim/rpc"},
+TYING = {"daemon.c": {"shim/cluster", "shim/control", "shim/core", "shim/events", "shim/kubelet", "shim/metrics", "shim/page", "shim/relay", "shim/rpc"},
          "daemon_gate.c": {"shim/core", "shim/kubelet", "shim/relay"},
          "daemon_stop.c": {"shim/cluster", "shim/control", "shim/core", "shim/events", "shim/kubelet", "shim/metrics",
-                           "shim/relay", "shim/rpc"},
+                           "shim/page", "shim/relay", "shim/rpc"},
          "daemon_events.c": {"shim/events"},
          "daemon_events.h": {"shim/events"},
          "daemon_settings.h": {"shim/core", "shim/kubelet"},

@@ -104,6 +104,7 @@ static void assert_same(const struct config *a, const struct config *b)
     assert_int_equal(a->log_level, b->log_level);
     assert_int_equal(a->log_format, b->log_format);
     assert_string_equal(a->metrics.listen, b->metrics.listen);
+    assert_int_equal(a->metrics.page, b->metrics.page);
     assert_int_equal(a->drain_ms, b->drain_ms);
     assert_int_equal(a->grace_ms, b->grace_ms);
     assert_int_equal(a->hold_ms, b->hold_ms);
@@ -621,6 +622,9 @@ static void names_the_place_of_each_fault(void **state)
          "1:18: listen is an integer; expected \"\", the absolute path of a unix socket of at most "
          "107 bytes, or a loopback address with its port, such as \"127.0.0.1:9100\" or "
          "\"[::1]:9100\""},
+        {"[metrics]\npage = true",
+         "2:8: page is true, and listen says nowhere; expected listen to be a unix socket or a "
+         "loopback address"},
         {"plugins = 1", "1:11: plugins is an integer; expected a table, [plugins]"},
         {"annotations = 1.5", "1:15: annotations is a float; expected a table, [annotations]"},
         {"[device]\n", "1:1: device is a table; expected [[device]] tables, with two brackets"},

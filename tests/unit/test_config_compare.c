@@ -57,6 +57,8 @@ static void every_kind_of_key(void **state)
         {"", "drain = '3s'", "drain", ""},
         {"", "state_dir = '/s'", "!state_dir", "!state_dir"},
         {"", "[metrics]\nlisten = '/m'", "!metrics.listen", "!metrics.listen"},
+        {"[metrics]\nlisten = '/m'", "[metrics]\nlisten = '/m'\npage = true", "!metrics.page",
+         "!metrics.page"},
         {"", "[plugins]\nhold = '1s'\ngrace = '1m'", "plugins.grace plugins.hold", ""},
         {"", "[plugins]\nkubelet_wait = '1s'\nhold = '1s'", "plugins.hold !plugins.kubelet_wait",
          "!plugins.kubelet_wait"},

@@ -1,0 +1,1 @@
+unit_test(test_page_authority test_page_authority.c shim_page)
