@@ -5,6 +5,7 @@ import pathlib
 import re
 import subprocess
 import tomllib
+from xml.etree import ElementTree
 
 import pytest
 
@@ -87,6 +88,22 @@ def test_pictures_fit():
             for number, line in enumerate(text_of(name).split("\n"), 1)
             if re.search("[│┌└├▶▼▲◀]", line) and line.startswith("    ") and len(line) > 100]
     assert not wide
+
+
+def test_the_picture():
+    """It can be read aloud and in the dark, and names the programs there are."""
+    name = re.search(r"!\[[^\]]+\]\((\S+\.svg)\)", README)[1]
+    picture = ElementTree.fromstring(text_of(name))
+    space = "{http://www.w3.org/2000/svg}"
+    said = "".join(picture.itertext())
+    assert picture.find(f"{space}title").text and picture.find(f"{space}desc").text
+    assert "@media (prefers-color-scheme: dark)" in picture.find(f"{space}style").text
+    assert not re.search(r"href|url\((?!#)|@import", text_of(name))
+    programs = set(re.findall(r"^add_executable\((cri-device-shim\S*)",
+                              "".join(text_of(one) for one in FILES if one.startswith("shim/")
+                                      and one.endswith((".cmake", ".txt"))), re.MULTILINE))
+    assert {"cri-device-shim", "cri-device-shim-bridge", "cri-device-shim-agent"} <= programs
+    assert set(re.findall(r"cri-device-shim[-\w]*", said)) <= programs
 
 
 # ---- settings ----
@@ -205,6 +222,20 @@ def test_tests_in_the_device_managers_readme():
                      if not re.search(rf"\b{test.strip()}\b", source)]
     assert not lost, "\n".join(lost)
     assert named > 300
+
+
+def test_tests_that_show_a_defence():
+    """Each that .github/SECURITY.md names, "LEVEL/FILE: TEST, TEST; ...", is there."""
+    lost, named = [], 0
+    for *_, proofs in rows(text_of(".github/SECURITY.md"), "| who | at worst | what keeps it at that | shown by |"):
+        for part in filter(None, proofs.split(";")):
+            file, tests = part.strip().split(": ")
+            (source,) = [text_of(name) for name in FILES if re.fullmatch(rf"tests/{file}\.(c|py)", name)]
+            found = set(re.findall(r"^(?:def|static void) (\w+)\(", source, re.MULTILINE))
+            lost += [f"{file}: {test}" for test in tests.split(", ") if test not in found]
+            named += len(tests.split(", "))
+    assert not lost, "\n".join(lost)
+    assert named > 40
 
 
 def test_the_device_managers_rules_fit():
