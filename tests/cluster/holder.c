@@ -7,7 +7,7 @@
  * The variable NAME has the ids of COUNT devices, with commas between. For each the file
  * /held/lock.ID is locked until this process ends, by the kernel's own count: a device that is in
  * two running containers is seen however short that is. Lines go to /held/wrong, or if all is well
- * to /held/started: "POD_NAME POD_UID CONTAINER ID...", of the environment.
+ * to /held/started: "POD_NAME POD_UID CONTAINER ID...", of the environment; on SIGTERM to /held/told.
  *
  * -c: containers that have it, too, may have its devices at the same time.
  *
@@ -159,7 +159,8 @@ int main(int argc, char **argv)
             continue;
         return status;
     }
-    if (seconds < 0)
-        return sigwaitinfo(&signals, NULL) == SIGTERM ? 0 : 103;
-    return sigtimedwait(&signals, NULL, &end) == SIGTERM ? 0 : status;
+    int number = seconds < 0 ? sigwaitinfo(&signals, NULL) : sigtimedwait(&signals, NULL, &end);
+    if (number == SIGTERM)
+        return say("/held/told", ""), 0;
+    return seconds < 0 ? 103 : status;
 }

@@ -22,6 +22,7 @@ import grpc
 
 import built
 import images
+import real_logind
 from containerd import overlayfs_works
 from control_plane import ADDRESS, NODE
 from criclient import Client
@@ -238,9 +239,11 @@ class CsiDriver:
 
 
 class KubeNode(Machine):
-    """`config`: of the shim, in place of what install.sh writes; `binds`: of a Machine."""
+    """`config`: of the shim, in place of what install.sh writes; `binds`: of a Machine; `logind`:
+    whether systemd-logind runs there."""
 
-    def __init__(self, directory, plane, plugins, drivers=(), config=None, binds=None):
+    def __init__(self, directory, plane, plugins, drivers=(), config=None, binds=None,
+                 logind=False):
         directory = pathlib.Path(directory)
         super().__init__(directory, network=plane.network, controllers=True, binds=binds)
         self._plane = plane
@@ -259,7 +262,9 @@ class KubeNode(Machine):
         for one in drivers:
             self.add_driver(one)
         if config is not None:
-            self.write("etc/cri-device-shim/config.toml", config)
+            self.write_config(config)
+        if logind:
+            real_logind.put(self)
         self._build = directory / "build"
 
     # ---- what is on its disk ----
@@ -269,6 +274,10 @@ class KubeNode(Machine):
         path = self.root / path.lstrip("/")
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text if isinstance(text, str) else json.dumps(text))
+
+    def write_config(self, text):
+        """The shim's settings; they count from its next start or reload."""
+        self.write("etc/cri-device-shim/config.toml", text)
 
     def _write_unit(self, name, text):
         """A unit that is started with the machine, and has a log of its own."""
