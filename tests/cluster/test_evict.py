@@ -24,6 +24,8 @@ mask = "5s"
 BROKEN = "example.com/broken"
 SEEN = "example.com/seen"  # a finalizer
 OURS, BY_CONTROLLER = "DeletionByCRIDeviceShim", "DeletionByDeviceTaintManager"
+AGENT_USER = f"system:serviceaccount:kube-system:{ACCOUNT}"
+CONTROLLER_USER = "system:serviceaccount:kube-system:device-taint-eviction-controller"
 
 
 @pytest.fixture(scope="module", name="shared_cluster")
@@ -192,18 +194,89 @@ def test_a_taint_is_taken_back_in_time(cluster, steer):
     assert not cluster.wait_running("web")[0].deleting
 
 
-@pytest.mark.parametrize("source", ["slice", "rule"])
-def test_the_cluster_evicts_by_itself(cluster, steer, source):
-    """What its controller sees; from here nobody is evicted then."""
+@pytest.fixture(name="deletions")
+def read_deletions(cluster):
+    """deletions(pod): of this test's, that were not refused: [(who has asked, whether by eviction)]"""
+    before = len(cluster.plane.deletions())
+    return lambda name: [(one.user, one.is_eviction) for one in cluster.plane.deletions()[before:]
+                         if one.pod == name and one.status < 300
+                         and one.user in (AGENT_USER, CONTROLLER_USER)]
+
+
+@pytest.mark.parametrize("unit", [DAEMON, AGENT, KUBELET])
+def test_somebody_is_killed_under_a_budget(cluster, steer, deletions, unit):
+    """It lets one of two pods go; the other one runs on until it lets that go, too. Each is evicted
+    once."""
+    names = ("one", "two")
+    for name in names:
+        cluster.create(pod(name, container("main", {GPU: 1}), labels={"app": "web"}))
+    uids = {one.name: one.uid for one in cluster.wait_running(*names)}
+    cluster.create_budget(budget("half", {"app": "web"}, 1))
+    try:
+        for name in names:
+            ((_, (device,)),) = cluster.devices_of(name)
+            steer("taint", GPU, device, f"{BROKEN}:NoExecute")
+        cluster.wait(lambda: any(map(deletions, names)), "one is evicted")
+        cluster.node.kill(unit)
+        cluster.wait(lambda: len(cluster.pods()) == 1, "it is gone")
+        (left,) = cluster.pods()
+        cluster.create(pod("late", container("main")))
+        cluster.wait_running("late")
+        assert not cluster.wait_running(left)[0].deleting and not deletions(left)
+    finally:
+        cluster.delete_budget("half")
+    cluster.wait_gone(*names)
+    for name in names:
+        wait_told(cluster, uids[name], "eviction")
+        assert deletions(name) == [(AGENT_USER, True)]
+
+
+@pytest.fixture(name="force")
+def set_force(cluster):
+    """force(): budgets are kept to for a second only, until the test ends."""
+    def change(config):
+        cluster.node.write_config(config)
+        cluster.node.ctl("reload")
+
+    yield lambda: change(CONFIG.replace("[cluster]", '[cluster]\nevict_force_after = "1s"'))
+    change(CONFIG)
+
+
+@pytest.mark.parametrize("unit", [None, DAEMON, AGENT, KUBELET])
+def test_a_budget_of_none_is_passed_over(cluster, steer, deletions, force, unit):
+    """By evict_force_after, once that is set: the pod is deleted, once, and the budget stands."""
+    cluster.create(pod("web", container("main", {ONE: 1}), labels={"app": "web"}))
+    (web,) = cluster.wait_running("web")
+    cluster.create_budget(budget("none", {"app": "web"}, 1))
+    try:
+        steer("taint", ONE, "one0", f"{BROKEN}:NoExecute")
+        cluster.wait(lambda: any(one.pod == "web" and one.status == 429
+                                 for one in cluster.plane.deletions()), "the budget refuses it")
+        force()
+        if unit:
+            cluster.node.kill(unit)
+        cluster.wait_gone("web")
+    finally:
+        cluster.delete_budget("none")
+    wait_told(cluster, web.uid, "eviction")
+    assert deletions("web") == [(AGENT_USER, False)]
+
+
+@pytest.mark.parametrize("source, unit", [("slice", None), ("slice", DAEMON), ("rule", AGENT),
+                                          ("rule", KUBELET)])
+def test_the_cluster_evicts_by_itself(cluster, steer, deletions, source, unit):
+    """What its controller sees, whoever is killed then; from here nobody is evicted."""
     cluster.create(pod("web", container("main", claims={"gpu": 1}), finalizers=[SEEN],
                        resourceClaims=[{"name": "gpu", "resourceClaimTemplateName": "gpu"}]))
     cluster.wait_running("web")
     ((device, _),) = own(cluster, "web")
     set_taint(cluster, source, device)
+    if unit:
+        cluster.node.kill(unit)
     over = wait_over(cluster, "web")
     assert over.condition("DisruptionTarget")[0] == BY_CONTROLLER
     cluster.wait(lambda: sources(cluster) == [source], "it is known here, too")
-    assert told(cluster, over.uid) == []
+    assert told(cluster, over.uid) == [] and deletions("web") == [(CONTROLLER_USER, False)]
 
 
 def set_taint(cluster, source, device):
@@ -218,8 +291,20 @@ def sources(cluster):
     return [one["source"] for one in cluster.node.ctl_json("taints")["items"]]
 
 
+def test_both_evict(cluster, steer, deletions):
+    """A device that a rule and an operator have tainted: its pod goes once, by whoever comes first."""
+    cluster.create_pod("web", {"gpu": 1}, finalizers=[SEEN])
+    cluster.wait_running("web")
+    ((device, _),) = own(cluster, "web")
+    set_taint(cluster, "rule", device)
+    steer("taint", DRIVER, f"node/{device}", f"{BROKEN}:NoExecute")
+    wait_over(cluster, "web")
+    cluster.wait(lambda: sorted(sources(cluster)) == ["operator", "rule"], "both are known here")
+    assert deletions("web") in ([(CONTROLLER_USER, False)], [(AGENT_USER, True)])
+
+
 @pytest.mark.parametrize("source", ["slice", "rule"])
-def test_what_the_cluster_does_not_see(cluster, steer, source):
+def test_what_the_cluster_does_not_see(cluster, steer, deletions, source):
     """A pod whose limits are given it as a claim: its device is a driver's, and it has no claim that
     the cluster's controller looks at."""
     runs = container("main")
@@ -231,3 +316,4 @@ def test_what_the_cluster_does_not_see(cluster, steer, source):
     over = wait_over(cluster, "web")
     assert over.condition("DisruptionTarget")[0] != BY_CONTROLLER
     wait_told(cluster, over.uid, "eviction")
+    assert deletions("web") == [(AGENT_USER, True)]

@@ -8,10 +8,12 @@ a node.
 All of it listens in that network, which has no way out; it ends at once, and as a whole.
 """
 
+import json
 import os
 import pathlib
 import signal
 import subprocess
+import typing
 
 import yaml
 
@@ -31,6 +33,20 @@ _USERS = {"admin": ("admin", "system:masters"),
           "controller-manager": ("system:kube-controller-manager", None),
           "scheduler": ("system:kube-scheduler", None),
           NODE: (f"system:node:{NODE}", "system:nodes")}
+# Who has pods deleted.
+_AUDIT = {"apiVersion": "audit.k8s.io/v1", "kind": "Policy", "omitStages": ["RequestReceived"],
+          "rules": [{"level": "Metadata", "verbs": [verb],
+                     "resources": [{"group": "", "resources": [what]}]}
+                    for verb, what in (("create", "pods/eviction"), ("delete", "pods"))]}
+
+
+class Deletion(typing.NamedTuple):
+    """A request to delete a pod. `is_eviction`: one that budgets may refuse."""
+
+    user: str
+    pod: str
+    is_eviction: bool
+    status: int
 
 
 class ControlPlane:
@@ -46,6 +62,7 @@ class ControlPlane:
         self._pid = None
         self._programs = []
         self._server = None
+        self._audit = self.directory / "audit"
 
     def start(self):
         self.authority = Authority(self.directory / "pki")
@@ -95,6 +112,13 @@ class ControlPlane:
             where = f"/namespaces/{metadata['namespace']}" if "namespace" in metadata else ""
             self.api.create(f"{group}{where}/{one['kind'].lower()}s", one)
 
+    def deletions(self):
+        """All requests to delete pods that were answered, in turn."""
+        asked = [json.loads(line) for line in self._audit.read_text().splitlines()]
+        return [Deletion(one["user"]["username"], one["objectRef"]["name"],
+                         "subresource" in one["objectRef"], one["responseStatus"]["code"])
+                for one in asked]
+
     def _wait_there(self, path):
         wait_until(lambda: self._is_there(path), f"the API server has {path}", _READY_S, 0.2)
 
@@ -138,8 +162,11 @@ class ControlPlane:
         certificate, key = self.authority.pair("server")
         client_certificate, client_key = self.authority.pair("admin")
         tokens_certificate, tokens = self.authority.pair("tokens")
+        policy = self.directory / "audit.json"
+        policy.write_text(json.dumps(_AUDIT))
         self._server = self._run(
-            "kube-apiserver", "--etcd-servers=http://127.0.0.1:2379",
+            "kube-apiserver", f"--audit-policy-file={policy}", f"--audit-log-path={self._audit}",
+            "--etcd-servers=http://127.0.0.1:2379",
             f"--bind-address={ADDRESS}", f"--advertise-address={ADDRESS}",
             f"--secure-port={_PORT}", "--endpoint-reconciler-type=none",
             f"--cert-dir={self.directory}", f"--tls-cert-file={certificate}",
