@@ -5,7 +5,8 @@ import pytest
 
 from dra_cluster import GPU, GPUS, NET, NETS, DRIVERS
 from kube_claims import claim
-from kube_node import AGENT, BRIDGE, DAEMON, KUBELET
+from kube_node import AGENT, BRIDGE, DAEMON, KUBELET, KUBELET_REGISTRY_DIR
+from unit_driver import SLICES
 
 AGENT_ON = "[cluster]\nenabled = true\n"
 
@@ -142,6 +143,47 @@ def test_rolling_update(cluster):
     cluster.wait_gone("second")
     cluster.wait_running("third")
     assert cluster.slices()[GPU] == len(GPUS.devices)
+
+
+def slice_uids(cluster):
+    """Those of the driver's slices: others, once somebody has removed them."""
+    return {one["metadata"]["uid"] for one in cluster.plane.api.get(SLICES)["items"]
+            if one["spec"]["driver"] == GPU}
+
+
+@pytest.mark.parametrize("unit", [None, DAEMON, BRIDGE, KUBELET])
+def test_a_driver_moves_to_the_kubelet_and_back(cluster, unit):
+    """Whoever is killed meanwhile: what it has prepared as ours is unprepared there, and the other way
+    round; what waits for one of ours is prepared there; its slices stay, but for a kubelet that starts,
+    which removes all of its node."""
+    uids = slice_uids(cluster)
+    cluster.create_pod("stays", {"gpu": 1})
+    for name, driver, state in (("there", GPUS.changed(registry_dir=KUBELET_REGISTRY_DIR), "moved"),
+                                ("back", GPUS, "connected")):
+        cluster.create_pod("goes", {"gpu": 1})
+        cluster.wait_running("goes", "stays")
+        cluster.node.stop_unit(GPUS.unit)
+        if state == "moved":  # a kubelet whose own is away would try again after more than a minute
+            cluster.create_pod(name, {"gpu": 1})
+            cluster.wait_scheduled(name)
+        cluster.node.write_driver(driver)
+        cluster.start_driver(driver)
+        if unit:
+            cluster.node.kill(unit)
+        cluster.wait(lambda state=state: state_of(cluster) == state, f"it is {state}")
+        if state == "connected":
+            cluster.create_pod(name, {"gpu": 1})
+        cluster.delete("goes")
+        cluster.wait_gone("goes")
+        cluster.wait_running(name)
+    assert cluster.wait_running("stays")[0].containers["main"]["restartCount"] == 0
+    assert len(cluster.prepared()[GPU]) == 3
+    assert unit == KUBELET or slice_uids(cluster) == uids
+
+
+def state_of(cluster):
+    (one,) = cluster.node.ctl_json("drivers", GPU)["items"]
+    return one["state"]
 
 
 def test_reboot_with_late_drivers(cluster):
