@@ -188,18 +188,18 @@ static void write_escaped(const char *text, size_t len, FILE *out)
     }
 }
 
-/* Between paragraphs `request`. A line that begins with spaces, or with a value and a dash, stands
- * alone. */
+/* Between paragraphs `request`. A line that begins with spaces, which breaks the one before, or with
+ * a value and a dash stands alone. */
 static void write_text(const char *text, const char *request, FILE *out)
 {
     while (text && *text) {
         size_t len = strcspn(text, "\n");
-        bool alone = *text == ' ' || (*text == '"' && memmem(text, len, "- ", 2));
+        bool is_value = *text == '"' && memmem(text, len, "- ", 2);
 
         if (len == 0) {
             fprintf(out, "%s\n", request);
         } else {
-            fputs(alone ? ".br\n" : "", out);
+            fputs(is_value ? ".br\n" : "", out);
             write_escaped(text, len, out);
             fputs(*text == ' ' ? "\n.br\n" : "\n", out);
         }

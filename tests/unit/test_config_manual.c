@@ -178,7 +178,7 @@ static void roff_has_default_and_reload(void **state)
                               ".TQ\n.B \"gate_timeout = \\(dq10s\\(dq\"\n"
                               ".br\n\\(dqa\\(dq \\- one\n"
                               "\\&.two \\e 'three\n"
-                              ".br\n  four\n.br\n"
+                              "  four\n.br\n"
                               "A reload changes gate_timeout.\n"
                               ".TP\n.B \"kubelet_processes = [\\(dqkubelet\\(dq, "
                               "\\(dqk3s\\-server\\(dq, \\(dqk3s\\-agent\\(dq, "
