@@ -11,6 +11,7 @@ import pytest
 import commands
 import kubelet_checkpoint
 from bare_kubelet import BareKubelet
+from dra_driver import Driver
 from installed_node import BRIDGE, DAEMON, SOCKET, InstalledNode
 from machine import SYSTEMD
 from plugin import Plugin
@@ -21,6 +22,8 @@ from waiting import wait_until
 pytestmark = pytest.mark.skipif(not os.path.exists(SYSTEMD), reason="no systemd here")
 
 GPU = "vendor.com/gpu"
+DRIVER = "gpu.example.com"
+DRIVERS = "/var/lib/kubelet/plugins"
 SCRIPT = "config/install.sh"
 ALL = {DAEMON, BRIDGE, SOCKET, "kubelet.service"}
 KUBELET_DIR = "/var/lib/kubelet/device-plugins"
@@ -49,7 +52,7 @@ class Operator:
         self.kubelet.start()
         self.plugin = self.start_plugin(KUBELET_DIR)
         self.typed = []
-        self.daemon = None
+        self.daemon = self.driver = None
 
     def type(self, command):
         self.typed.append(command)
@@ -86,7 +89,9 @@ class Operator:
         return one
 
     def in_the_cluster(self, text):
-        if "edit daemonset" in text:
+        if "daemonset gpu-dra-driver" in text:
+            self.move_driver(to="cri-device-shim" if "edit" in text else "kubelet")
+        elif "edit daemonset" in text:
             self.plugin.stop()
             self.plugin = self.start_plugin(PLUGIN_DIR)
         elif '"moved":"not-yet"' in text:
@@ -96,6 +101,15 @@ class Operator:
             self.plugin = self.start_plugin(KUBELET_DIR)
         else:
             assert text.startswith(("kubectl get node ", "kubectl run kvm ")), text
+
+    def move_driver(self, to):
+        """It tells of its endpoint by the path that the node knows it by."""
+        if self.driver:
+            self.driver.stop()
+        self.driver = self.closing(Driver(self.node.path(f"/var/lib/{to}/plugins_registry"),
+                                          self.node.path(DRIVERS), DRIVER))
+        self.driver.registrar.info.endpoint = f"{DRIVERS}/{DRIVER}/{self.driver.endpoint.name}"
+        self.driver.start()
 
     # ---- before a section, and what must be so behind it ----
 
