@@ -210,19 +210,24 @@ void taint_operator_acts(struct taint_world *t)
 }
 
 /* The first that there is; what is left is for the next time. */
-void taint_operator_heals(struct taint_world *t)
+bool taint_operator_heals(struct taint_world *t)
 {
+    uint64_t before = t->number;
+
     if (t->request.number)
-        return;
+        return false;
     FOR_EACH_CELL(t, r, d, key, effect)
     {
-        if (!t->request.number && t->cells[r][d][key][effect].is.on)
+        const struct tw_version *is = &t->cells[r][d][key][effect].is;
+
+        if (!t->request.number && is->on && t->now_ms < is->end_ms)
             take_back(t, r, d, key, (int)effect);
     }
     for (size_t i = 0; i < TW_PODS && !t->request.number; i++) {
         if (t->pods[i].there && t->pods[i].ended.is)
             end_no_more(t, &t->pods[i]);
     }
+    return t->number != before;
 }
 
 /* ---- the settings ---- */

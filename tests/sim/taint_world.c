@@ -7,8 +7,9 @@
 #include "tests/sim/heap.h"
 
 #define STEPS 300
-#define REST_STEPS 400
+#define REST_MS 1200000
 #define REST_STEP_MS 3000
+#define REST_LEAP_MS 60000 /* while nothing is under way */
 
 void taint_note(const struct taint_world *t, const char *format, ...)
 {
@@ -109,9 +110,44 @@ static void happen(struct taint_world *t)
 
 /* ---- and then ---- */
 
+static bool pod_is_quiet(const struct tw_pod *pod)
+{
+    return !pod->there || (!pod->deleting && !pod->forwarded && !pod->order);
+}
+
+/* Nobody is to do anything: what comes next comes with time, or as a pod asks for its sandbox or container once more. */
+static bool is_quiet(const struct taint_world *t)
+{
+    bool quiet = !t->commit && !t->list_wanted && !t->request.number;
+
+    for (size_t i = 0; i < TW_PODS; i++)
+        quiet = quiet && pod_is_quiet(&t->pods[i]);
+    for (size_t i = 0; i < TW_RESOURCES; i++)
+        quiet = quiet && t->plugins[i].up && !t->plugins[i].dialled;
+    for (size_t i = 0; i < TW_CALLS; i++)
+        quiet = quiet && !t->calls[i].number && !t->checks[i].number;
+    for (size_t i = 0; i < TW_STOPS; i++)
+        quiet = quiet && !t->stops[i].op;
+    return quiet;
+}
+
+/* To what the core waits for, where that is all. */
+static uint64_t rest_step_ms(const struct taint_world *t)
+{
+    uint64_t next_ms = devicemgr_next_ms(t->core);
+
+    if (!is_quiet(t) || next_ms < t->now_ms + REST_STEP_MS)
+        return REST_STEP_MS;
+    return next_ms > t->now_ms + REST_LEAP_MS ? REST_LEAP_MS : next_ms - t->now_ms;
+}
+
 static void rest(struct taint_world *t)
 {
-    for (size_t step = 0; step < REST_STEPS && !*t->w->broken; step++) {
+    uint64_t end_ms = t->now_ms + REST_MS;
+
+    for (size_t step = 0; t->now_ms < end_ms && !*t->w->broken; step++) {
+        bool healing = false;
+
         taint_shim_commit_ends(t, false);
         taint_plugins_proceed(t);
         taint_checks_answered(t);
@@ -123,8 +159,8 @@ static void rest(struct taint_world *t)
             taint_pod_proceeds(t, &t->pods[i]);
         }
         if (t->untainted)
-            taint_operator_heals(t);
-        taint_shim_pass(t, REST_STEP_MS);
+            healing = taint_operator_heals(t);
+        taint_shim_pass(t, healing ? REST_STEP_MS : rest_step_ms(t));
     }
     taint_judge_shown(t);
     if (!*t->w->broken)

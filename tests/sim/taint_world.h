@@ -307,8 +307,8 @@ void taint_operator_carried(struct taint_world *t, const struct devicemgr_record
                             size_t records_len);
 void taint_operator_committed(struct taint_world *t, bool fails);
 void taint_operator_shim_ended(struct taint_world *t);
-/* Takes all back. */
-void taint_operator_heals(struct taint_world *t);
+/* Takes back one more of all that he has set. False: there is nothing left, or he waits for an answer. */
+bool taint_operator_heals(struct taint_world *t);
 /* Other settings. */
 void taint_settings_change(struct taint_world *t);
 void taint_settings_shim_started(struct taint_world *t);
