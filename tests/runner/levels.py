@@ -14,7 +14,7 @@ from pool import Counts, Job
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 TESTS = ROOT / "tests"
 
-_DEFAULT_SEEDS = 20_000   # of the simulation; of the sanitized build a tenth as many
+_DEFAULT_SEEDS = 10_000   # of the simulation; of the sanitized build a tenth as many
 _FUZZ_BYTES_MAX = 4096
 # Of each target in a run of the suite: 8 seconds at most on an idle machine.
 _FUZZ_RUNS = 200_000
@@ -26,9 +26,13 @@ _SANITIZER = {"ASAN_OPTIONS": "detect_stack_use_after_return=1:strict_string_che
 _FUZZ_SANITIZER = {"ASAN_OPTIONS": "quarantine_size_mb=16", "UBSAN_OPTIONS": "print_stacktrace=1"}
 
 # What takes longest is begun first; in seconds of a run of all on two processors.
-_LONG = {"integration/test_restarts.py": 110, "integration/test_soak.py": 80,
+_LONG = {"integration/test_install.py": 300, "integration/test_agent.py": 220,
+         "integration/test_restarts.py": 110, "integration/test_soak.py": 80,
          "integration/test_kill_storm.py": 150, "e2e/test_kill_storm.py": 50,
-         "integration/test_install.py": 150, "integration/test_bridge_speed.py": 80,
+         "integration/test_bridge_speed.py": 80, "integration/test_agent_streams.py": 70,
+         "integration/test_deaths.py": 70, "integration/test_asking.py": 40,
+         "integration/test_lists.py": 40, "integration/test_control.py": 40,
+         "integration/test_agent_versions.py": 40,
          "integration/test_equivalence.py": 75, "integration/test_plugin_life.py": 50,
          "integration/test_dra_restarts.py": 45, "integration/test_dra.py": 45,
          "integration/test_bridge.py": 45, "integration/test_restart.py": 40,

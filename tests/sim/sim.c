@@ -7,7 +7,8 @@
  * rest
  *   --failures N                 ends after so many seeds that fail (default 5)
  *   --quiet                      of a seed that fails only its line, not what led there
- *   --decisions FILE             what became of each create is written there (decisions.sh)
+ *   --decisions FILE             what became of each create is written there (decisions.sh); only
+ *                                the large worlds are played, as the others write nothing
  *   --unasked                    nobody asks why meanwhile, which is to make no difference
  *   --settled                    the settings stay as they were
  *   --unsteered                  there is no operator, as to a device manager that knows of none
@@ -152,10 +153,8 @@ static bool run_seed(uint64_t seed, const struct arguments *args)
 
     alarm(SEED_SECONDS_MAX);
     holds = world_run(&world, &play);
-    if (holds)
-        holds = end_world_run(&world);
-    if (holds)
-        holds = taint_world_run(&world);
+    if (holds && !args->decisions)
+        holds = end_world_run(&world) && taint_world_run(&world);
     if (args->decisions)
         decisions_write(&world, args->decisions);
     if (!holds && !args->verbose && !args->quiet) {
