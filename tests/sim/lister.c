@@ -78,8 +78,8 @@ void lister_check(struct world *w, uint64_t check, const char *container_id)
     if (slot == CHECKS_MAX)
         return;
     w->lister.checks[slot] = check;
-    world_after(w, &rng, rng_delay_ms(&rng, CHECK_MS_MAX), check_later,
-                (uint64_t)slot << 32 | container, w->shim.incarnation);
+    world_after(w, &rng, rng_delay_ms(&rng, CHECK_MS_MAX) + hasty_slow_ms(w, container),
+                check_later, (uint64_t)slot << 32 | container, w->shim.incarnation);
 }
 
 size_t lister_checks_open(const struct world *w)
