@@ -15,7 +15,7 @@ TEST_PACKAGES=(
     libcmocka-dev python3-h2 python3-pytest nghttp2-client clang libclang-rt-14-dev systemd
     openssl python3-jsonschema python3-websocket python3-yaml shellcheck zsh iproute2
     dbus python3-dbusmock man-db groff-base
-    chromium fonts-dejavu-core
+    chromium fonts-dejavu-core prometheus
 )
 
 # packages_missing NAME...: prints those that are not installed.

@@ -357,24 +357,6 @@ void devicemgr_health(const struct devicemgr *mgr, struct devicemgr_health *heal
  * listed its devices, or its row is not durable. A process that follows would not know of it. */
 bool devicemgr_registrations_unstored(const struct devicemgr *mgr);
 
-/* ---- counts, for metrics. `each` is called before return, and must not send events ---- */
-
-/* How many creates were refused for it, of every reason there is. Both texts are literals. */
-void devicemgr_refusals(const struct devicemgr *mgr,
-                        void (*each)(void *user, const char *reason, int code, uint64_t count),
-                        void *user);
-/* Creates that wait for the world to change. */
-size_t devicemgr_creates_held(const struct devicemgr *mgr);
-/* Plugins, by what their endpoint does (things/endpoint.h); built-in devices have none. */
-struct devicemgr_endpoints {
-    size_t connecting, active, grace, gone;
-};
-void devicemgr_endpoints(const struct devicemgr *mgr, struct devicemgr_endpoints *out);
-/* How many devices of each resource containers that may run hold; one that two share counts twice. In
- * no order; the name is borrowed until `each` returns. */
-void devicemgr_held(const struct devicemgr *mgr,
-                    void (*each)(void *user, const char *resource, size_t devices), void *user);
-
 /* ---- what the kubelet is shown: as devicemgr_run() left it ---- */
 
 /*

@@ -38,6 +38,8 @@ struct devicemgr_evictions {
     size_t waiting;
     size_t asked; /* they are among those above */
     size_t stale; /* holders of such devices of which nothing is known: they are passed over */
+    size_t
+        held_back; /* devices whose health would evict, if there were not too many of them (taints.h) */
     uint64_t asked_total, taken_back_total; /* since the start */
 };
 void devicemgr_evictions(const struct devicemgr *mgr, struct devicemgr_evictions *out);

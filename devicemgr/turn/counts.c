@@ -3,6 +3,7 @@
  */
 #include <stdlib.h>
 
+#include "devicemgr/counts.h"
 #include "devicemgr/dra.h"
 #include "devicemgr/turn/turn.h"
 #include "devicemgr/words/claim.h"
@@ -136,4 +137,28 @@ void devicemgr_held(const struct devicemgr *mgr,
     for (size_t i = 0; i < len; i++)
         each(user, tallies[i].resource->name, tallies[i].held);
     free(tallies);
+}
+
+static bool is_held_twice(const struct state *state, const struct owners *device)
+{
+    const struct allocation *holder = device->v[0];
+    size_t running = 0;
+
+    if (!state_settings_of(state, holder->resource)->exclusive)
+        return false;
+    for (size_t i = 0; i < device->len; i++) {
+        holder = device->v[i];
+        running += allocation_life(holder) == ALLOCATION_LIVE;
+    }
+    return running > 1;
+}
+
+size_t devicemgr_held_twice(const struct devicemgr *mgr)
+{
+    const struct state *state = &mgr->state;
+    size_t twice = 0;
+
+    for (const struct owners *o = state->allocations.devices; o; o = o->hh.next)
+        twice += o->len > 1 && is_held_twice(state, o);
+    return twice;
 }

@@ -40,10 +40,13 @@ void evict_turn(struct devicemgr *mgr)
 void devicemgr_evictions(const struct devicemgr *mgr, struct devicemgr_evictions *out)
 {
     const struct evicts *evicts = &mgr->evicts;
+    const struct health_guard *guard;
 
     *out = (struct devicemgr_evictions){.waiting = evicts_len(evicts, EVICTION_WAITS),
                                         .asked = evicts_len(evicts, EVICTION_ASKED),
                                         .stale = evicts->stale,
                                         .asked_total = evicts->asked,
                                         .taken_back_total = evicts->taken_back};
+    for (guard = mgr->state.tainted.guards; guard; guard = guard->hh.next)
+        out->held_back += guard->held_back;
 }

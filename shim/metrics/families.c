@@ -2,6 +2,7 @@
 
 #include <stdio.h>
 
+#include "devicemgr/counts.h"
 #include "devicemgr/dra.h"
 #include "devicemgr/shutdown.h"
 #include "shim/boot_clock.h"
@@ -156,6 +157,11 @@ static void put_devices(struct exposition *e, const struct devicemgr *core)
     exposition_family(e, "devices_held", GAUGE,
                       "Devices held, once for each container that may run and holds them.");
     devicemgr_held(core, put_held, &held);
+    put_gauge(
+        e, "devices_held_twice",
+        "Devices of exclusive resources that several running containers have: never but by who "
+        "makes containers beside the shim.",
+        (double)devicemgr_held_twice(core));
 }
 
 static void put_refusal(void *user, const char *reason, int code, uint64_t count)
@@ -212,6 +218,9 @@ static void put_evictions(struct exposition *e, const struct devicemgr *core)
     put_gauge(e, "taint_holders_stale",
               "Holders of devices that are NoExecute of which nothing is known here.",
               (double)evictions.stale);
+    put_gauge(e, "taints_held_back",
+              "Unhealthy devices whose pods are not evicted, since too many of their resource are.",
+              (double)evictions.held_back);
 }
 
 static void put_endpoints(struct exposition *e, const struct devicemgr *core)

@@ -1,6 +1,7 @@
 /* What is counted of the device manager, for metrics. */
 #include <stdio.h>
 
+#include "devicemgr/counts.h"
 #include "devicemgr_world.h"
 
 struct report {
@@ -77,11 +78,29 @@ static void held_devices_and_creates(void **state)
     assert_int_equal(endpoints.active, 0);
 }
 
+/* What the runtime says is so, however it came about. */
+static void a_device_that_two_containers_run_with_is_counted(void **state)
+{
+    struct world *w = *state;
+
+    world_fresh(w);
+    plugin_up(w, GPU, "gpu.sock", "g0 g1", false, false);
+    runtime_listed(w, "u1/main=" GPU ":g0 u2/main!=" GPU ":g0 u3/main=" GPU ":g1");
+    assert_int_equal(devicemgr_held_twice(w->mgr), 0); /* one of the two has exited */
+    runtime_listed(w, "u1/main=" GPU ":g0 u2/main=" GPU ":g0 u3/main=" GPU ":g1");
+    assert_int_equal(devicemgr_held_twice(w->mgr), 1);
+    runtime_listed(w, "u2/main=" GPU ":g0 u3/main=" GPU ":g1");
+    assert_int_equal(devicemgr_held_twice(w->mgr), 0);
+    ignore_all(w);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(refusals_by_reason, world_setup, world_teardown),
         cmocka_unit_test_setup_teardown(held_devices_and_creates, world_setup, world_teardown),
+        cmocka_unit_test_setup_teardown(a_device_that_two_containers_run_with_is_counted,
+                                        world_setup, world_teardown),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,6 +1,7 @@
 /* devicemgr/rules/tainted.c, books/tainted.c and what follows from an operator's taints. */
 #include <stdio.h>
 
+#include "devicemgr/endings.h"
 #include "devicemgr/lists.h"
 #include "devicemgr/operator.h"
 #include "devicemgr/things/limits.h"
@@ -416,6 +417,14 @@ static size_t acting(struct world *w, const char *effect)
     return n;
 }
 
+static size_t held_back(struct world *w)
+{
+    struct devicemgr_evictions evictions;
+
+    devicemgr_evictions(w->mgr, &evictions);
+    return evictions.held_back;
+}
+
 static void no_more_than_a_quarter_at_a_time(void **state)
 {
     struct world *w = *state;
@@ -425,17 +434,20 @@ static void no_more_than_a_quarter_at_a_time(void **state)
     pass(w, 60000);
     assert_int_equal(acting(w, "NoExecute"), 2);
     assert_int_equal(acting(w, "NoSchedule held back"), 6);
+    assert_int_equal(held_back(w), 6);
     assert_int_equal(logged(w, "8 of 8 devices are unhealthy for so long"), 1);
     expect_event(w, "held-back " GPU);
     plugin_list(w, endpoint, "g0 g1 g2! g3! g4! g5! g6! g7!"); /* nobody takes their place */
     pass(w, 600000);
     assert_int_equal(acting(w, "NoExecute"), 0);
     assert_int_equal(acting(w, "NoSchedule held back"), 6);
+    assert_int_equal(held_back(w), 6);
     assert_int_equal(logged(w, "for so long"), 0);
     plugin_list(w, endpoint, "g0 g1 g2 g3 g4 g5 g6 g7"); /* it opens again */
     plugin_list(w, endpoint, "g0 g1 g2 g3 g4 g5 g6 g7!");
     pass(w, 60000);
     assert_int_equal(acting(w, "NoExecute"), 1);
+    assert_int_equal(held_back(w), 0);
 }
 
 static void at_least_one_may(void **state)
