@@ -37,6 +37,7 @@
 #define CRI_LIST_POD_SANDBOX_PATH "/runtime.v1.RuntimeService/ListPodSandbox"
 #define CRI_LIST_CONTAINERS_PATH "/runtime.v1.RuntimeService/ListContainers"
 #define CRI_STOP_CONTAINER_PATH "/runtime.v1.RuntimeService/StopContainer"
+#define CRI_STOP_POD_SANDBOX_PATH "/runtime.v1.RuntimeService/StopPodSandbox"
 #define CRI_GET_CONTAINER_EVENTS_PATH "/runtime.v1.RuntimeService/GetContainerEvents"
 
 #define BRIDGE_WATCH "/bridge.v1.Feed/Watch"

@@ -48,6 +48,9 @@ void devicemgr_evictions(const struct devicemgr *mgr, struct devicemgr_evictions
  * there; else a gRPC code with the runtime's words. */
 void devicemgr_container_stopped(struct devicemgr *mgr, uint64_t now_ms, uint64_t op, int code,
                                  const char *message);
+/* Likewise of the port `stop_sandbox`. */
+void devicemgr_sandbox_stop_ended(struct devicemgr *mgr, uint64_t now_ms, uint64_t op, int code,
+                                  const char *message);
 /* The end of the port `evict_pod`. */
 void devicemgr_pod_evicted(struct devicemgr *mgr, uint64_t now_ms, uint64_t order,
                            enum devicemgr_evicted outcome);

@@ -195,10 +195,12 @@ struct devicemgr_ports {
      * if a list is under way. */
     void (*runtime_list)(void *user);
     /* Stop this container of the runtime, which has so long until it is killed; ends in
-     * devicemgr_container_stopped(). These and the next three are not called where no pod is ended. */
+     * devicemgr_container_stopped(). These and the next four are not called where no pod is ended. */
     void (*stop_container)(void *user, uint64_t op, const char *container_id, uint64_t grace_ms);
     /* Nobody waits for that any more, and it need not go on. */
     void (*stop_cancel)(void *user, uint64_t op);
+    /* Stop this sandbox of the runtime; ends in devicemgr_sandbox_stop_ended(). */
+    void (*stop_sandbox)(void *user, uint64_t op, const char *sandbox_id);
     /* Have the cluster evict the pod, tried for ever; ends in devicemgr_pod_evicted(). */
     void (*evict_pod)(void *user, uint64_t order, const struct devicemgr_eviction *eviction);
     /* Nobody waits for that any more; it may have been done. */

@@ -210,6 +210,9 @@ static void carry_out(const struct action *a, const struct devicemgr_ports *port
     case ACTION_STOP_CANCEL:
         ports->stop_cancel(user, a->subject);
         break;
+    case ACTION_STOP_SANDBOX:
+        ports->stop_sandbox(user, a->subject, a->text);
+        break;
     case ACTION_EVICT_POD:
         ports->evict_pod(user, a->subject, a->eviction);
         break;

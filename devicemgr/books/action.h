@@ -22,6 +22,7 @@ enum action_kind {
     ACTION_RUNTIME_LIST,
     ACTION_STOP_CONTAINER, /* likewise; timeout_ms */
     ACTION_STOP_CANCEL,
+    ACTION_STOP_SANDBOX, /* text: the sandbox's id */
     ACTION_EVICT_POD, /* eviction */
     ACTION_EVICT_CANCEL,
     ACTION_VERDICT,           /* code, text, resource, held_ms, options */

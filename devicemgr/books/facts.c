@@ -36,11 +36,20 @@ bool facts_pod_over(const struct state *state, const char *pod_uid)
                             state->now_ms >= newest->remade_by_ms);
 }
 
-bool facts_pod_has_left(const struct state *state, const struct shutdown_pod *pod)
+bool facts_sandbox_ready(const struct sandbox *sandbox)
 {
-    const struct ending *ending = endings_find(&state->endings, pod->uid);
+    return !sandbox->dead && sandbox->state != SANDBOX_STOPPED;
+}
 
-    return pod->asked && (!ending || ending_is_over(ending));
+bool facts_pod_has_left(const struct state *state, const struct shutdown_pod *leaving)
+{
+    const struct ending *ending = endings_find(&state->endings, leaving->uid);
+    const struct pod *pod = pods_find(&state->pods, leaving->uid);
+    const struct sandbox *sandbox = pod ? pod->sandboxes : NULL;
+
+    while (sandbox && !facts_sandbox_ready(sandbox))
+        sandbox = sandbox->pod_next;
+    return leaving->asked && (!ending || ending_is_over(ending)) && !sandbox;
 }
 
 bool facts_sandbox_removed(const struct state *state, const char *sandbox_id)

@@ -7,6 +7,7 @@
 #include <stdbool.h>
 
 struct pod;
+struct sandbox;
 struct shutdown_pod;
 struct state;
 
@@ -20,8 +21,10 @@ bool facts_pod_runs(const struct state *state, const struct pod *pod);
 bool facts_pod_over(const struct state *state, const char *pod_uid);
 /* Whether the runtime knew the pod last in an earlier boot. */
 bool facts_pod_of_earlier_boot(const struct state *state, const struct pod *pod);
+/* Whether it is not stopped, and the runtime says that it is ready, as far as it has been heard. */
+bool facts_sandbox_ready(const struct sandbox *sandbox);
 /* Of one that is ended in a shutdown: nothing of it is waited for any more. */
-bool facts_pod_has_left(const struct state *state, const struct shutdown_pod *pod);
+bool facts_pod_has_left(const struct state *state, const struct shutdown_pod *leaving);
 /* Whether RemovePodSandbox has passed for it, or a list of the runtime had it no more. */
 bool facts_sandbox_removed(const struct state *state, const char *sandbox_id);
 

@@ -12,12 +12,6 @@
 
 /* ---- life ---- */
 
-void ends_told_free(struct end_told *told)
-{
-    free(told->pod_uid);
-    free(told);
-}
-
 static void waiter_free(struct ends *ends, struct end_waiter *waiter)
 {
     DL_DELETE(ends->waiters, waiter);
@@ -30,55 +24,23 @@ static void waiter_free(struct ends *ends, struct end_waiter *waiter)
 void ends_fini(struct ends *ends)
 {
     struct end_stop *stop, *next;
-    struct end_told *told;
 
     HASH_ITER(hh, ends->stops, stop, next)
     {
         end_stop_free(end_stop_take(ends, stop->op));
     }
+    while (ends->sandboxes)
+        end_sandbox_free(end_sandbox_take(ends, ends->sandboxes->op));
     while (ends->waiters)
         waiter_free(ends, ends->waiters);
-    while ((told = ends_take_told(ends)))
-        ends_told_free(told);
 }
 
 /* ---- who is told ---- */
 
-struct end_told *ends_take_told(struct ends *ends)
+static void set_told(struct ending *ending)
 {
-    struct end_told *told = ends->told;
-
-    if (told)
-        DL_DELETE(ends->told, told);
-    return told;
-}
-
-static void tell(struct ends *ends, enum end_asker asker, uint64_t token, const char *pod_uid,
-                 enum end_outcome outcome)
-{
-    struct end_told *told = mem_alloc(1, sizeof *told);
-
-    told->asker = asker;
-    told->token = token;
-    told->outcome = outcome;
-    told->pod_uid = mem_strdup(pod_uid);
-    DL_APPEND(ends->told, told);
-}
-
-static enum end_outcome outcome_of(const struct ending *ending)
-{
-    if (ending->state == ENDING_GONE)
-        return END_GONE;
-    return ending->state == ENDING_EVICTED ? END_EVICTED : END_STOPPED;
-}
-
-static void tell_all(struct ends *ends, struct ending *ending)
-{
-    for (struct ending_ask *ask = ending->asks; ask; ask = ask->next) {
-        if (!ask->told)
-            tell(ends, ask->asker, ask->token, ending->pod_uid, outcome_of(ending));
+    for (struct ending_ask *ask = ending->asks; ask; ask = ask->next)
         ending_ask_set_told(ask);
-    }
 }
 
 /* ---- the states ---- */
@@ -120,8 +82,7 @@ static bool wants_local(const struct ends *ends, const struct ending *ending)
 
     return !ends->state->settings.cluster || ending_forced_local(ending) || ending->static_pod ||
            (pod && pod->static_pod) || ending->pod_name[0] == '\0' ||
-           (ending->state == ENDING_EVICTED &&
-            ending_grace_ms(ending, UINT64_MAX) < ending->order_grace_ms);
+           (ending->state == ENDING_EVICTED && ending_grace_is_shorter(ending));
 }
 
 static void begin_stopping(struct ends *ends, struct ending *ending)
@@ -141,11 +102,12 @@ static void begin_stopping(struct ends *ends, struct ending *ending)
  * is in the making now is shown by a later one. */
 static void settle(struct ends *ends, struct ending *ending)
 {
-    if (ending->state != ENDING_STOPPING || ending->unconfirmed ||
-        ends->listed_epoch <= ending->epoch || end_stop_under_way(ends, ending))
-        return;
-    end(ends, ending, ENDING_STOPPED);
-    listing_by(ends->state, ends->state->now_ms + OUTCOME_MS);
+    if (ending->state == ENDING_STOPPING && !ending->unconfirmed &&
+        ends->listed_epoch > ending->epoch && !end_stop_under_way(ends, ending)) {
+        end(ends, ending, ENDING_STOPPED);
+        listing_by(ends->state, ends->state->now_ms + OUTCOME_MS);
+    }
+    end_sandbox_stop(ends, ending);
 }
 
 /* What is to be done now. One that is ASKED waits for its commit. */
@@ -198,8 +160,9 @@ void ends_listed(struct ends *ends, const struct devicemgr_container *containers
     HASH_ITER(hh, ends->state->endings.by_uid, ending, next)
     {
         if ((ending->state == ENDING_EVICTING || ending->state == ENDING_EVICTED) &&
-            !ending->unconfirmed && wants_local(ends, ending)) /* it is static, as it turns out */
-            begin_stopping(ends, ending);
+            !ending->changed && ending->commit == 0)
+            advance(ends,
+                    ending); /* it is static, as it turns out, or its own grace is known now */
         settle(ends, ending);
     }
     ends_look(ends);
@@ -262,6 +225,21 @@ char *ends_stopped(struct ends *ends, uint64_t op, int code, const char *message
     }
     end_stop_free(stop);
     return ended;
+}
+
+struct end_sandbox *ends_sandbox_stopped(struct ends *ends, uint64_t op, int code,
+                                         const char *message)
+{
+    struct end_sandbox *stop = end_sandbox_take(ends, op);
+    const struct ending *ending = stop ? endings_find(&ends->state->endings, stop->pod_uid) : NULL;
+    struct text text = {0};
+
+    if (code == CODE_OK || code == CODE_NOT_FOUND || !ending)
+        return stop;
+    text_add(&text, "sandbox %.12s was not stopped, which is tried again: ", stop->sandbox_id);
+    text_add_words(&text, message, TEXT_WORDS_BYTES_MAX);
+    state_log_about(ends->state, LEVEL_WARNING, ending_about(ending), &text);
+    return stop;
 }
 
 void ends_evicted(struct ends *ends, uint64_t order, enum devicemgr_evicted outcome)
@@ -347,6 +325,8 @@ static const struct ending *ask(struct ends *ends, const char *pod_uid,
     if (!ending || !ending_ask(ending, &said))
         return NULL;
     ends->counts.asked++;
+    if (ending->asks_len > 1 && !wants_local(ends, ending) && ending_grace_is_open(ending))
+        listing_anew(ends->state); /* its containers say what its own is */
     ends_confirm(ends, pod_uid);
     note_changed(ends, ending);
     happened_to_pod(ends->state, DEVICEMGR_EVENT_ENDING, ending, end_asker_name(request->asker),
@@ -356,8 +336,7 @@ static const struct ending *ask(struct ends *ends, const char *pod_uid,
 
 void ends_ask(struct ends *ends, const char *pod_uid, const struct end_request *request)
 {
-    if (!ask(ends, pod_uid, request))
-        tell(ends, request->asker, request->token, pod_uid, END_TOO_MANY);
+    (void)ask(ends, pod_uid, request);
 }
 
 static void forget(struct ends *ends, struct ending *ending)
@@ -475,7 +454,7 @@ static void committed_one(struct ends *ends, struct ending *ending)
     if (ending_is_over(ending) && !ending->changed && !ending_told(ending)) {
         happened_to_pod(ends->state, DEVICEMGR_EVENT_ENDED, ending,
                         ending_state_name(ending->state), NULL);
-        tell_all(ends, ending);
+        set_told(ending);
     }
     if (ending->state == ENDING_GONE)
         endings_remove(&ends->state->endings, ending);

@@ -10,15 +10,17 @@
  * be restarted (pkg/kubelet/kuberuntime/kuberuntime_manager.go).
  *
  * Who asks for the same pod later makes the grace shorter, or not: a container that is being stopped is
- * told so anew when it is shorter. (A runtime has two stops of one container go on beside each other:
+ * told so anew when it is shorter, also when only the pod's own is, which its containers say. (A runtime has two stops of one container go on beside each other:
  * the first to run out kills. A longer one would change nothing.)
  *
  * What is asked for is stored before anything is sent, if it can be, and what came of it before anybody is
  * told. What runs is always the runtime's own word: containers that a list shows are stopped, whoever
  * made them, and when; a stop that fails is followed by another list.
  *
- * Three files: end.c, who asks and is told, and the states; it calls end_stop.c, the containers, and
- * end_evict.c, the orders to the cluster.
+ * When the machine goes down the pod's sandbox is stopped behind its containers, as the kubelet does; else it stays.
+ *
+ * Four files: end.c, who asks and is told, and the states; it calls end_stop.c, the containers, end_sandbox.c, the
+ * sandboxes, and end_evict.c, the orders to the cluster.
  */
 #ifndef DEVICEMGR_MACHINES_END_H
 #define DEVICEMGR_MACHINES_END_H
@@ -44,28 +46,20 @@ struct end_request {
     uint64_t at_s;     /* when, by a clock that is not looked at here; 0: not said */
 };
 
-enum end_outcome {
-    END_STOPPED,  /* none of its containers runs, and none will be made */
-    END_EVICTED,  /* it is deleted at the API server, and ended by the kubelet */
-    END_GONE,     /* the runtime does not know it: it is over, or was never here */
-    END_TOO_MANY, /* is asked for already: nothing was done */
-};
-
-/* To be told. */
-struct end_told {
-    enum end_asker asker;
-    uint64_t token;
-    enum end_outcome outcome;
-    char *pod_uid;
-    struct end_told *prev, *next;
-};
-
 /* A StopContainer that is under way. */
 struct end_stop {
     uint64_t op;
     char *container_id;
     char *pod_uid;
     uint64_t due_ms; /* when it kills */
+    UT_hash_handle hh;
+};
+
+/* A StopPodSandbox that is under way. It is not taken back: half of it would be worse than all. */
+struct end_sandbox {
+    uint64_t op;
+    char *sandbox_id;
+    char *pod_uid;
     UT_hash_handle hh;
 };
 
@@ -89,10 +83,10 @@ struct end_counts {
 
 struct ends {
     struct state *state;
-    struct end_stop *stops; /* by op */
+    struct end_stop *stops;        /* by op */
+    struct end_sandbox *sandboxes; /* by op */
     struct end_waiter *waiters;
     size_t waiters_len;
-    struct end_told *told; /* those to be told, oldest first */
     struct end_counts counts;
     uint64_t listed_epoch; /* of the last list that was read */
     uint64_t pause_ms;     /* before the list that follows a failed stop; doubled each time */
@@ -100,17 +94,14 @@ struct ends {
 
 void ends_fini(struct ends *ends);
 
-/* `pod_uid` is to end. Ends in ends_take_told(), once, unless it is cancelled before; one who asks again
- * with the same token has one more answer at most. All is copied. */
+/* `pod_uid` is to end. That it has is told by an event, once it is stored, unless it is cancelled before; to one who
+ * asks again with the same token once more at most. Nothing is done where there are too many. All is copied. */
 void ends_ask(struct ends *ends, const char *pod_uid, const struct end_request *request);
 /* It does not want that any more. The last one's pod may be made again, and stops under way are taken
  * back. */
 void ends_cancel(struct ends *ends, const char *pod_uid, enum end_asker asker, uint64_t token);
 /* The eviction that an earlier process has asked for is so still: it goes on. Without effect for any other. */
 void ends_confirm(struct ends *ends, const char *pod_uid);
-/* The oldest who is to be told, for ends_told_free(); NULL: nobody is. */
-struct end_told *ends_take_told(struct ends *ends);
-void ends_told_free(struct end_told *told);
 
 /* ---- the operator's, answered by the port `steered` when it is durable ---- */
 
@@ -131,6 +122,10 @@ void ends_look(struct ends *ends);
 /* devicemgr_container_stopped(). The container that has ended by it, for the caller to free; NULL: none. */
 char *ends_stopped(struct ends *ends, uint64_t op, int code, const char *message)
     __attribute__((warn_unused_result));
+/* devicemgr_sandbox_stop_ended(). What it was, for end_sandbox_free(); NULL: nobody waits for it. */
+struct end_sandbox *ends_sandbox_stopped(struct ends *ends, uint64_t op, int code,
+                                         const char *message) __attribute__((warn_unused_result));
+void end_sandbox_free(struct end_sandbox *stop);
 /* devicemgr_pod_evicted() */
 void ends_evicted(struct ends *ends, uint64_t order, enum devicemgr_evicted outcome);
 void ends_commit_began(struct ends *ends, uint64_t commit);
@@ -152,6 +147,11 @@ bool end_stop_under_way(const struct ends *ends, const struct ending *ending);
 /* It is over; for end_stop_free(). NULL: nobody waits for it. */
 struct end_stop *end_stop_take(struct ends *ends, uint64_t op);
 void end_stop_free(struct end_stop *stop);
+
+/* The sandboxes of a pod that is STOPPED for the machine's shutdown, those that are ready and not being stopped. */
+void end_sandbox_stop(struct ends *ends, const struct ending *ending);
+/* It is over; for end_sandbox_free(). NULL: nobody waits for it. */
+struct end_sandbox *end_sandbox_take(struct ends *ends, uint64_t op);
 
 /* The order for it, unless it is under way as it is to be. */
 void end_evict_order(struct ends *ends, struct ending *ending);

@@ -33,22 +33,22 @@ void end_evict_cancel(struct ends *ends, struct ending *ending)
 void end_evict_order(struct ends *ends, struct ending *ending)
 {
     struct state *state = ends->state;
-    uint64_t grace_ms = ending_grace_ms(ending, UINT64_MAX);
+    uint64_t grace_ms = ending_grace_ms(ending);
     bool forced = state->now_ms >= forced_from_ms(ends, ending);
     struct action *action;
 
-    if (ending->order != 0 && grace_ms >= ending->order_grace_ms && forced == ending->order_forced)
+    if (ending->order != 0 && !ending_grace_is_shorter(ending) && forced == ending->order_forced)
         return;
     end_evict_cancel(ends, ending);
     ending->order = state_number(state);
-    ending->order_grace_ms = grace_ms;
+    ending->order_grace_ms = grace_ms == ending->pod_grace_ms ? ENDING_POD_GRACE : grace_ms;
     ending->order_forced = forced;
     action = action_push(&state->actions, ACTION_EVICT_POD, ending->order);
     action->eviction = action_eviction(&(struct devicemgr_eviction){
         .pod_uid = ending->pod_uid,
         .pod_namespace = ending->pod_namespace,
         .pod_name = ending->pod_name,
-        .own_grace = grace_ms == UINT64_MAX,
+        .own_grace = ending->order_grace_ms == ENDING_POD_GRACE,
         .grace_ms = grace_ms,
         .forced = forced,
         .why = ending->asks->why,

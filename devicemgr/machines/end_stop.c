@@ -107,14 +107,15 @@ static uint64_t pod_grace_ms(const struct devicemgr_container *container)
     return END_POD_GRACE_MS;
 }
 
-/* The first one's grace is the pod's: it is the same for all of them. */
+/* Whoever has asked since the time was set may have shortened it. */
 static void stop_container(struct ends *ends, struct ending *ending,
                            const struct devicemgr_container *container)
 {
     struct state *state = ends->state;
+    uint64_t due_ms = later_by(state->now_ms, ending_grace_ms(ending));
 
-    if (ending->due_ms == 0) {
-        ending_set_due(ending, state->now_ms + ending_grace_ms(ending, pod_grace_ms(container)));
+    if (ending->due_ms == 0 || due_ms < ending->due_ms) {
+        ending_set_due(ending, due_ms);
         dirty_touch_ending(state, ending, true);
     }
     send_stop(ends, container->id, ending->pod_uid, ending->due_ms);
@@ -152,9 +153,23 @@ static void stop_listed(struct ends *ends, const struct devicemgr_container *con
     }
 }
 
+/* The first one's grace is the pod's: it is the same for all of them. */
+static void learn_graces(struct state *state, const struct devicemgr_container *containers,
+                         size_t containers_len)
+{
+    for (size_t i = 0; i < containers_len; i++) {
+        const struct sandbox *sandbox = pods_find_sandbox(&state->pods, containers[i].sandbox_id);
+        struct ending *ending = sandbox ? endings_edit(&state->endings, sandbox->pod->uid) : NULL;
+
+        if (ending && ending->pod_grace_ms == 0)
+            ending_set_pod_grace(ending, later(pod_grace_ms(&containers[i]), END_GRACE_MS_MIN));
+    }
+}
+
 void end_stop_listed(struct ends *ends, const struct devicemgr_container *containers,
                      size_t containers_len)
 {
+    learn_graces(ends->state, containers, containers_len);
     stop_listed(ends, containers, containers_len, true);
     stop_listed(ends, containers, containers_len, false);
 }
@@ -162,7 +177,7 @@ void end_stop_listed(struct ends *ends, const struct devicemgr_container *contai
 void end_stop_sooner(struct ends *ends, struct ending *ending)
 {
     struct state *state = ends->state;
-    uint64_t grace_ms = ending_grace_ms(ending, UINT64_MAX);
+    uint64_t grace_ms = ending_grace_ms(ending);
     struct end_stop *stop, *next;
 
     if (ending->due_ms == 0 || grace_ms == UINT64_MAX ||

@@ -10,9 +10,6 @@
 #include "devicemgr/things/moment.h"
 #include "devicemgr/words/shutdown.h"
 
-/* Each pod is asked for once, whatever becomes of the shutdown. */
-#define TOKEN 0
-
 /* ---- steps ---- */
 
 static void put_step(struct shutdowns *shutdowns, const char *pod_uid, bool ask, uint64_t grace_ms)
@@ -70,7 +67,7 @@ static bool is_to_go_on(const struct ending *ending, const struct ending_ask *as
 {
     bool sent = ending->due_ms != 0 || ending_is_over(ending);
 
-    return !ending->earlier_boot && sent && !ask->told;
+    return sent && !ask->told;
 }
 
 static void take_back_left(struct shutdowns *shutdowns)
@@ -78,7 +75,7 @@ static void take_back_left(struct shutdowns *shutdowns)
     const struct endings *endings = &shutdowns->state->endings;
 
     for (const struct ending *e = endings->by_uid; e; e = e->hh.next) {
-        const struct ending_ask *ask = ending_find_ask(e, END_SHUTDOWN, TOKEN);
+        const struct ending_ask *ask = ending_find_ask(e, END_SHUTDOWN, END_SHUTDOWN_TOKEN);
 
         if (ask && !is_to_go_on(e, ask))
             put_step(shutdowns, e->pod_uid, false, 0);
@@ -238,7 +235,7 @@ static void ask_for_group(struct shutdowns *shutdowns)
             continue;
         pod->asked = true;
         if (is && leaving_pod(state, is) &&
-            !(ending && ending_find_ask(ending, END_SHUTDOWN, TOKEN)))
+            !(ending && ending_find_ask(ending, END_SHUTDOWN, END_SHUTDOWN_TOKEN)))
             put_step(shutdowns, pod->uid, true, left_ms);
     }
 }

@@ -55,7 +55,7 @@ bool leaving_sandboxes(const struct state *state)
 {
     const struct sandbox *sandbox = state->pods.sandboxes;
 
-    while (sandbox && (sandbox->dead || sandbox->state == SANDBOX_STOPPED))
+    while (sandbox && !facts_sandbox_ready(sandbox))
         sandbox = sandbox->hh.next;
     return sandbox != NULL;
 }

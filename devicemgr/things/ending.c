@@ -161,6 +161,11 @@ void ending_set_static(struct ending *ending)
     ending->static_pod = true;
 }
 
+void ending_set_pod_grace(struct ending *ending, uint64_t pod_grace_ms)
+{
+    ending->pod_grace_ms = pod_grace_ms;
+}
+
 void ending_set_due(struct ending *ending, uint64_t due_ms)
 {
     ending->due_ms = earlier(moment_or_never(ending->due_ms), due_ms);
@@ -187,7 +192,7 @@ const struct ending_ask *ending_find_ask(const struct ending *ending, enum end_a
     return find_ask(ending, asker, token);
 }
 
-/* The pod's own counts as the longest as long as nobody knows it. */
+/* The pod's own counts as the longest as long as nobody knows it; who has asked for it and for another has the shorter. */
 struct ending_ask *ending_ask(struct ending *ending, const struct ending_ask *said)
 {
     struct ending_ask *ask = find_ask(ending, said->asker, said->token);
@@ -205,8 +210,9 @@ struct ending_ask *ending_ask(struct ending *ending, const struct ending_ask *sa
     }
     free(ask->why);
     ask->why = mem_strdup(said->why);
+    ask->or_less = ask->or_less || said->or_less ||
+                   (ask->grace_ms == ENDING_POD_GRACE) != (said->grace_ms == ENDING_POD_GRACE);
     ask->grace_ms = earlier(ask->grace_ms, said->grace_ms);
-    ask->or_less = ask->or_less || said->or_less;
     ask->force_local = ask->force_local || said->force_local;
     ask->at_s = said->at_s;
     ask->told = said->told;
@@ -246,7 +252,7 @@ uint64_t ending_asked_ms(const struct ending *ending)
     return asked_ms;
 }
 
-uint64_t ending_grace_ms(const struct ending *ending, uint64_t pod_ms)
+static uint64_t shortest_ms(const struct ending *ending, uint64_t pod_ms)
 {
     uint64_t grace_ms = UINT64_MAX;
 
@@ -256,6 +262,28 @@ uint64_t ending_grace_ms(const struct ending *ending, uint64_t pod_ms)
             grace_ms = earlier(grace_ms, pod_ms);
     }
     return grace_ms;
+}
+
+static uint64_t pod_ms(const struct ending *ending)
+{
+    return ending->pod_grace_ms != 0 ? ending->pod_grace_ms : ENDING_POD_GRACE;
+}
+
+uint64_t ending_grace_ms(const struct ending *ending)
+{
+    return shortest_ms(ending, pod_ms(ending));
+}
+
+bool ending_grace_is_open(const struct ending *ending)
+{
+    return ending->pod_grace_ms == 0 && shortest_ms(ending, 0) == 0 &&
+           shortest_ms(ending, ENDING_POD_GRACE) != ENDING_POD_GRACE;
+}
+
+bool ending_grace_is_shorter(const struct ending *ending)
+{
+    return ending_grace_ms(ending) <
+           (ending->order_grace_ms == ENDING_POD_GRACE ? pod_ms(ending) : ending->order_grace_ms);
 }
 
 bool ending_asked_only_by(const struct ending *ending, enum end_asker asker)

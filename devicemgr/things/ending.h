@@ -29,6 +29,8 @@
 
 /* Of a grace: the pod's own. */
 #define ENDING_POD_GRACE UINT64_MAX
+/* Of what a shutdown of the machine asks for: each pod once, whatever becomes of it. */
+#define END_SHUTDOWN_TOKEN 0
 
 enum end_asker {
     END_OPERATOR,
@@ -68,16 +70,17 @@ struct ending {
     enum ending_state state;
     struct ending_ask *asks; /* oldest first; never none but in GONE */
     size_t asks_len;
-    uint64_t due_ms;   /* when what was sent last kills; 0: nothing was sent */
-    bool static_pod;   /* of a manifest: the API server knows it by another uid */
-    bool earlier_boot; /* it was asked for in one */
+    uint64_t due_ms;       /* when what was sent last kills; 0: nothing was sent */
+    uint64_t pod_grace_ms; /* the pod's own, which its containers say; 0: none was seen */
+    bool static_pod;       /* of a manifest: the API server knows it by another uid */
+    bool earlier_boot;     /* it was asked for in one */
     bool unconfirmed; /* of a row, and by eviction alone: nothing is sent before that is so still */
     bool stored;      /* the store may have a row of it; checkpoint.c's */
     bool changed;     /* since the last commit began, in what somebody is to be told of */
     uint64_t commit;  /* which carries that; 0: none yet */
     uint64_t epoch;   /* STOPPING: a list of the runtime after this one shows it */
     uint64_t order;   /* EVICTING: its number */
-    uint64_t order_grace_ms; /* EVICTING, EVICTED: which it has */
+    uint64_t order_grace_ms; /* EVICTING, EVICTED: which it has; ENDING_POD_GRACE: the pod's own */
     bool order_forced;       /* EVICTING: without regard to disruption budgets */
     UT_hash_handle hh;
 };
@@ -115,6 +118,7 @@ void ending_set_state(struct ending *ending, enum ending_state state);
 void ending_set_restored(struct ending *ending, enum ending_state state, uint64_t due_ms,
                          bool static_pod, bool earlier_boot);
 void ending_set_static(struct ending *ending);
+void ending_set_pod_grace(struct ending *ending, uint64_t pod_grace_ms);
 /* It kills then at the latest. Never later than before. */
 void ending_set_due(struct ending *ending, uint64_t due_ms);
 
@@ -131,8 +135,12 @@ bool ending_told(const struct ending *ending);
 
 /* When the first of those that ask still did; UINT64_MAX: nobody asks. */
 uint64_t ending_asked_ms(const struct ending *ending);
-/* The shortest of what is asked for, where the pod's own is `pod_ms`. */
-uint64_t ending_grace_ms(const struct ending *ending, uint64_t pod_ms);
+/* The shortest of what is asked for; ENDING_POD_GRACE: the pod's own, which is not known. */
+uint64_t ending_grace_ms(const struct ending *ending);
+/* Whether somebody asks for the pod's own grace, which is not known, and somebody for another. */
+bool ending_grace_is_open(const struct ending *ending);
+/* EVICTING, EVICTED: whether it is to be shorter than the order has it. */
+bool ending_grace_is_shorter(const struct ending *ending);
 /* Whether nobody else asks for it. */
 bool ending_asked_only_by(const struct ending *ending, enum end_asker asker);
 /* Whether somebody wants it ended here. */

@@ -10,18 +10,9 @@
 #include "devicemgr/words/reason.h"
 #include "devicemgr/words/shutdown.h"
 
-void end_tell(struct devicemgr *mgr)
-{
-    struct end_told *told;
-
-    while ((told = ends_take_told(&mgr->ends)))
-        ends_told_free(told); /* operators are told by an event, evictions look for themselves */
-}
-
 void end_ask(struct devicemgr *mgr, const char *pod_uid, const struct end_request *request)
 {
     ends_ask(&mgr->ends, pod_uid, request);
-    end_tell(mgr);
 }
 
 void end_cancel(struct devicemgr *mgr, const char *pod_uid, enum end_asker asker, uint64_t token)
@@ -84,7 +75,22 @@ void devicemgr_container_stopped(struct devicemgr *mgr, uint64_t now_ms, uint64_
     if (ended)
         runtime_container_ended(&mgr->runtime, ended);
     free(ended);
-    end_tell(mgr);
+}
+
+void devicemgr_sandbox_stop_ended(struct devicemgr *mgr, uint64_t now_ms, uint64_t op, int code,
+                                  const char *message)
+{
+    struct end_sandbox *stop;
+
+    state_at(&mgr->state, now_ms);
+    stop = ends_sandbox_stopped(&mgr->ends, op, code, message);
+    if (stop && (code == CODE_OK || code == CODE_NOT_FOUND)) {
+        runtime_sandbox_stopped(&mgr->runtime, stop->sandbox_id);
+        tasks_sandbox_ended(&mgr->tasks, stop->sandbox_id);
+    } else if (stop) {
+        runtime_sandbox_stop_failed(&mgr->state, stop->sandbox_id);
+    }
+    end_sandbox_free(stop);
 }
 
 void devicemgr_pod_evicted(struct devicemgr *mgr, uint64_t now_ms, uint64_t order,
@@ -92,5 +98,4 @@ void devicemgr_pod_evicted(struct devicemgr *mgr, uint64_t now_ms, uint64_t orde
 {
     state_at(&mgr->state, now_ms);
     ends_evicted(&mgr->ends, order, outcome);
-    end_tell(mgr);
 }

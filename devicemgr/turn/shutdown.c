@@ -8,13 +8,10 @@
 #include "devicemgr/turn/turn.h"
 #include "devicemgr/words/shutdown.h"
 
-/* Each pod is asked for once. */
-#define TOKEN 0
-
 static void take_step(struct devicemgr *mgr, const struct shutdown_step *step)
 {
     const struct end_request request = {.asker = END_SHUTDOWN,
-                                        .token = TOKEN,
+                                        .token = END_SHUTDOWN_TOKEN,
                                         .grace_ms = step->grace_ms,
                                         .or_less = true,
                                         .force_local = true,
@@ -23,7 +20,7 @@ static void take_step(struct devicemgr *mgr, const struct shutdown_step *step)
     if (step->ask)
         end_ask(mgr, step->pod_uid, &request);
     else
-        end_cancel(mgr, step->pod_uid, END_SHUTDOWN, TOKEN);
+        end_cancel(mgr, step->pod_uid, END_SHUTDOWN, END_SHUTDOWN_TOKEN);
 }
 
 void shutdown_turn(struct devicemgr *mgr)

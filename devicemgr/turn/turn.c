@@ -414,7 +414,6 @@ void devicemgr_runtime_listed(struct devicemgr *mgr, uint64_t now_ms,
     releases_listed(&mgr->releases);
     tasks_listed(&mgr->tasks, containers, containers_len);
     ends_listed(&mgr->ends, containers, containers_len);
-    end_tell(mgr);
 }
 
 /* ---- the kubelet ---- */
@@ -469,7 +468,6 @@ void devicemgr_committed(struct devicemgr *mgr, uint64_t now_ms, uint64_t commit
     releases_committed(&mgr->releases, commit, error);
     tasks_committed(&mgr->tasks, commit, error);
     ends_committed(&mgr->ends, commit, error);
-    end_tell(mgr);
     if (!steered)
         return;
     plugin_tick(&mgr->state); /* a grace period may have been ended */

@@ -151,13 +151,24 @@ static void on_checked(void *user, uint64_t check, enum lister_finding finding)
     host_kick(host);
 }
 
-void events_stopped(void *user, uint64_t op, int code, const char *message)
+static void on_container_stopped(void *user, uint64_t op, int code, const char *message)
 {
     struct host *host = user;
 
     devicemgr_container_stopped(host_core(host), boot_now_ms(), op, code, message);
     host_kick(host);
 }
+
+static void on_sandbox_stopped(void *user, uint64_t op, int code, const char *message)
+{
+    struct host *host = user;
+
+    devicemgr_sandbox_stop_ended(host_core(host), boot_now_ms(), op, code, message);
+    host_kick(host);
+}
+
+const struct stopper_ops EVENTS_OF_STOPPER = {.container_ended = on_container_stopped,
+                                              .sandbox_ended = on_sandbox_stopped};
 
 static void on_cdi(void *user, enum devicemgr_cdi cdi)
 {

@@ -13,13 +13,13 @@
 #include "shim/plugins/plugin_client.h"
 #include "shim/plugins/registrar.h"
 #include "shim/runtime/lister.h"
+#include "shim/runtime/stopper.h"
 
 extern const struct registrar_ops EVENTS_OF_REGISTRAR;
 extern const struct plugin_clients_ops EVENTS_OF_PLUGINS;
 extern const struct builtins_ops EVENTS_OF_BUILTINS;
 extern const struct lister_ops EVENTS_OF_RUNTIME;
-/* stopper_ended */
-void events_stopped(void *user, uint64_t op, int code, const char *message);
+extern const struct stopper_ops EVENTS_OF_STOPPER;
 
 /* store_worker_ops, as far as it concerns commits. */
 void events_committed(void *user, uint64_t commit, const char *error);

@@ -133,7 +133,7 @@ static void start_parts(struct host *host)
         builtins_start(loop, config->devices, config->devices_len, &EVENTS_OF_BUILTINS, host);
     host->lister =
         lister_start(loop, config->runtime_endpoint, &LISTER_PACE, &EVENTS_OF_RUNTIME, host);
-    host->stopper = stopper_start(loop, config->runtime_endpoint, events_stopped, host);
+    host->stopper = stopper_start(loop, config->runtime_endpoint, &EVENTS_OF_STOPPER, host);
     host->ready = true;
 }
 

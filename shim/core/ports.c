@@ -158,6 +158,13 @@ static void port_stop_cancel(void *user, uint64_t op)
     stopper_cancel(host->stopper, op);
 }
 
+static void port_stop_sandbox(void *user, uint64_t op, const char *sandbox_id)
+{
+    struct host *host = user;
+
+    stopper_sandbox(host->stopper, op, sandbox_id);
+}
+
 static void port_evict_pod(void *user, uint64_t order, const struct devicemgr_eviction *eviction)
 {
     struct host *host = user;
@@ -261,6 +268,7 @@ const struct devicemgr_ports PORTS = {
     .runtime_list = port_runtime_list,
     .stop_container = port_stop_container,
     .stop_cancel = port_stop_cancel,
+    .stop_sandbox = port_stop_sandbox,
     .evict_pod = port_evict_pod,
     .evict_cancel = port_evict_cancel,
     .verdict = port_verdict,

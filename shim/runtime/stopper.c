@@ -11,7 +11,7 @@
 struct stopper {
     uv_loop_t *loop;
     const char *endpoint;
-    stopper_ended *ended;
+    const struct stopper_ops *ops;
     void *user;
     struct rpc_channel *channel; /* NULL: the next stop makes it */
     struct numbered_calls calls;
@@ -21,6 +21,8 @@ struct stopper {
 
 static const struct numbered_method STOP = {CRI_STOP_CONTAINER_PATH,
                                             &runtime__v1__stop_container_response__descriptor};
+static const struct numbered_method STOP_SANDBOX = {
+    CRI_STOP_POD_SANDBOX_PATH, &runtime__v1__stop_pod_sandbox_response__descriptor};
 
 static void on_lost(struct rpc_channel *channel, const char *reason, void *user)
 {
@@ -36,21 +38,33 @@ static const struct rpc_channel_ops CHANNEL_OPS = {.lost = on_lost};
 static void on_ended(void *user, const struct numbered_end *end)
 {
     const struct stopper *stopper = user;
+    stopper_ended *ended =
+        end->method == &STOP ? stopper->ops->container_ended : stopper->ops->sandbox_ended;
 
-    stopper->ended(stopper->user, end->number, end->code, end->message ? end->message : "");
+    ended(stopper->user, end->number, end->code, end->message ? end->message : "");
 }
 
-struct stopper *stopper_start(uv_loop_t *loop, const char *endpoint, stopper_ended *ended,
+struct stopper *stopper_start(uv_loop_t *loop, const char *endpoint, const struct stopper_ops *ops,
                               void *user)
 {
     struct stopper *stopper = must(calloc(1, sizeof *stopper));
 
     stopper->loop = loop;
     stopper->endpoint = endpoint;
-    stopper->ended = ended;
+    stopper->ops = ops;
     stopper->user = user;
     numbered_calls_init(&stopper->calls, loop, on_ended, stopper, "the runtime cannot be reached");
     return stopper;
+}
+
+static void call(struct stopper *stopper, const struct numbered_method *method, uint64_t number,
+                 const ProtobufCMessage *request, uint64_t timeout_ms)
+{
+    if (!stopper->channel && rpc_channel_open(stopper->loop, stopper->endpoint, &CHANNEL_OPS,
+                                              stopper, &stopper->channel) < 0)
+        stopper->channel = NULL;
+    numbered_calls_start(&stopper->calls, stopper->channel, method, number, NULL, request,
+                         timeout_ms);
 }
 
 void stopper_container(struct stopper *stopper, uint64_t number, const char *container_id,
@@ -60,11 +74,15 @@ void stopper_container(struct stopper *stopper, uint64_t number, const char *con
 
     request.container_id = (char *)(uintptr_t)container_id;
     request.timeout = (int64_t)((grace_ms + 999) / 1000);
-    if (!stopper->channel && rpc_channel_open(stopper->loop, stopper->endpoint, &CHANNEL_OPS,
-                                              stopper, &stopper->channel) < 0)
-        stopper->channel = NULL;
-    numbered_calls_start(&stopper->calls, stopper->channel, &STOP, number, NULL, &request.base,
-                         grace_ms + STOPPER_MORE_MS);
+    call(stopper, &STOP, number, &request.base, grace_ms + STOPPER_MORE_MS);
+}
+
+void stopper_sandbox(struct stopper *stopper, uint64_t number, const char *sandbox_id)
+{
+    Runtime__V1__StopPodSandboxRequest request = RUNTIME__V1__STOP_POD_SANDBOX_REQUEST__INIT;
+
+    request.pod_sandbox_id = (char *)(uintptr_t)sandbox_id;
+    call(stopper, &STOP_SANDBOX, number, &request.base, STOPPER_SANDBOX_MS);
 }
 
 void stopper_cancel(struct stopper *stopper, uint64_t number)

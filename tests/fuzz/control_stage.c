@@ -224,12 +224,20 @@ static void on_stop_cancel(void *user, uint64_t op)
     (void)op;
 }
 
+static void on_stop_sandbox(void *user, uint64_t op, const char *sandbox_id)
+{
+    (void)user;
+    (void)op;
+    (void)sandbox_id;
+}
+
 static const struct devicemgr_ports PORTS = {.endpoint_open = on_open,
                                              .endpoint_close = on_close,
                                              .commit = on_commit,
                                              .runtime_list = on_runtime_list,
                                              .stop_container = on_stop_container,
                                              .stop_cancel = on_stop_cancel,
+                                             .stop_sandbox = on_stop_sandbox,
                                              .event = on_event,
                                              .steered = on_steered,
                                              .log = on_log};

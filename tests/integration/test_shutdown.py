@@ -163,7 +163,15 @@ def test_sixty_pods_of_five_priorities(shim, agent, logind, client, server, runt
     assert shutdown(shim)["remaining"] == 0
     wait_events(shim, ("begun", 1), ("group", 5), ("over", 1))
     assert runtime.calls_of("RemoveContainer") == runtime.calls_of("RemovePodSandbox") == []
-
+    # each sandbox behind its container, once, and before the next group's turn
+    sandbox_of = {one.id: one.pod_sandbox_id for one in runtime.state.containers.values()}
+    ended = [call.parsed().container_id if call.method == "StopContainer" else call.parsed().pod_sandbox_id
+             for call in runtime.calls if call.method in ("StopContainer", "StopPodSandbox")]
+    assert len(ended) == len(set(ended)) == 120
+    for one in pods:
+        assert ended.index(one) < ended.index(sandbox_of[one])
+    by_turn = [next(pods[one][0] for one in pods if its in (one, sandbox_of[one])) for its in ended]
+    assert by_turn == sorted(by_turn)
 
 
 def test_the_next_group_does_not_wait_for_who_does_not_end(shim, agent, logind, client, server, runtime, deaf):
@@ -264,17 +272,18 @@ def may_be_made(client, pod):
 
 
 def test_another_behind_one_that_was_cancelled(shim, agent, logind, client, server, runtime):
-    container = run(client, server, "web", 0)
+    first = run(client, server, "web", 0)
     logind.begin()
     logind.wait_released()
     logind.cancel()
     logind.wait_held()
     wait_state(shim, "none")
-    client.StartContainer(container_id=container)
+    second = run(client, server, "other", 0)
     logind.begin()
     runtime.wait_calls("StopContainer", 2)
     logind.wait_released()
     wait_state(shim, "over")
+    assert [one for one, _ in stops(runtime)] == [first, second]
 
 
 def test_a_daemon_that_is_killed_in_the_middle(shim, agent, logind, client, server, runtime, deaf):

@@ -53,6 +53,12 @@ def state(node):
     return ctl_json(node.daemon, "status")["shutdown"]["state"]
 
 
+def told_why_not(node):
+    return {event["uid"] for event in list(node.kubelet.events)
+            if event["kind"] == "retry" and event["reason"] == "CreatePodSandboxError"
+            and "node is shutting down" in event["message"]}
+
+
 @pytest.mark.parametrize("dies", ["kubelet", "daemon", "bridge", "agent"])
 def test_nothing_is_made_and_all_comes_back_if_it_is_cancelled(node, agent, logind, deaf, dies):
     """No pod fails, whoever dies; a kubelet that starts in a shutdown, and knows of none, makes none of its pods anew
@@ -71,8 +77,8 @@ def test_nothing_is_made_and_all_comes_back_if_it_is_cancelled(node, agent, logi
     logind.wait_released()
     wait_until(lambda: state(node) == "over", "all is over")
     assert node.runtime.running() == {}
-    wait_until(lambda: all("node is shutting down" in str(pod.waiting) for pod in node.pods),
-               "the kubelet has tried to make them anew, and was told why not")
+    wait_until(lambda: told_why_not(node) == {pod.uid for pod in node.pods},
+               "the kubelet has tried to make their sandboxes anew, and was told why not")
     assert made(node) == before and node.kubelet.failed() == []
     logind.cancel()
     logind.wait_held()

@@ -16,7 +16,7 @@ PEERS = ("questions", "machines")
 ROOMS = {"store": (), "kubelet_file": ("things",)}
 # A part is a file with its header. These are one noun each in several files.
 NOUNS = {"things/allocation": ("allocation", "allocations"),
-         "machines/end": ("end", "end_evict", "end_stop"),
+         "machines/end": ("end", "end_evict", "end_sandbox", "end_stop"),
          "machines/create": ("creates", "create", "create_admit", "create_call", "create_forward", "create_take"),
          "machines/plugin": ("plugin", "plugin_dial", "registration", "builtin"),
          "machines/task": ("tasks", "task", "task_answer", "task_moved", "task_owed", "task_users",

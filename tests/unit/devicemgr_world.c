@@ -229,6 +229,14 @@ static void on_stop_cancel(void *user, uint64_t op)
     record(user, "stop no more");
 }
 
+static void on_stop_sandbox(void *user, uint64_t op, const char *sandbox_id)
+{
+    struct world *w = user;
+
+    w->stop = op;
+    record(w, "stop sandbox %s", sandbox_id);
+}
+
 static void on_evict_pod(void *user, uint64_t order, const struct devicemgr_eviction *eviction)
 {
     struct world *w = user;
@@ -562,6 +570,7 @@ static const struct devicemgr_ports PORTS = {
     .runtime_list = on_runtime_list,
     .stop_container = on_stop_container,
     .stop_cancel = on_stop_cancel,
+    .stop_sandbox = on_stop_sandbox,
     .evict_pod = on_evict_pod,
     .evict_cancel = on_evict_cancel,
     .verdict = on_verdict,

@@ -60,7 +60,7 @@ struct world {
     uint64_t call;     /* on a plugin, or a driver */
     uint64_t instance; /* of the driver that it is on */
     uint64_t check;
-    uint64_t stop;  /* of a container */
+    uint64_t stop;  /* of a container or a sandbox */
     uint64_t order; /* to evict a pod */
     bool looks;     /* the port claim_look is written down, too */
     uint64_t commit;

@@ -267,6 +267,33 @@ static void a_shorter_grace_is_sent_on(void **state)
     expect(w, "commit ending u1");
 }
 
+/* 45 s: its containers say so. */
+static void so_is_the_pods_own(void **state)
+{
+    struct world *w = *state;
+
+    stopping(w, 60000);
+    pass(w, 5000);
+    ignore_all(w);
+    ask(w, END_EVICTION, 0, "u1", ENDING_POD_GRACE);
+    committed(w);
+    expect(w, "commit ending u1");
+    expect(w, "stop c-u1-main in 45000ms");
+    expect(w, "stop no more");
+}
+
+static void the_pods_own_is_learned_again_after_a_restart(void **state)
+{
+    struct world *w = *state;
+
+    stopping(w, 60000);
+    world_restart(w);
+    ask(w, END_EVICTION, 0, "u1", ENDING_POD_GRACE);
+    stored(w);
+    listed(w, RUNS, NULL);
+    expect(w, "stop c-u1-main in 45000ms");
+}
+
 static void a_runtime_that_is_away_is_waited_for(void **state)
 {
     struct world *w = *state;
@@ -735,6 +762,7 @@ static void a_shorter_grace_is_another_order(void **state)
     end_in(w, 1, "u1", DEVICEMGR_POD_GRACE);
     stored(w);
     ask(w, END_EVICTION, 1, "u1", 20000);
+    expect(w, "list");
     expect(w, "commit ending u1");
     committed(w);
     expect(w, "evict no more");
@@ -745,6 +773,30 @@ static void a_shorter_grace_is_another_order(void **state)
     stored(w);
     listed(w, RUNS, NULL);
     expect(w, "stop c-u1-main in 5000ms");
+}
+
+/* Of which the runtime's list tells: 45 s. */
+static void nor_is_the_pods_own_passed_over(void **state)
+{
+    struct world *w = *state;
+
+    end_in(w, 1, "u1", 60000);
+    committed(w);
+    expect(w, "*");
+    expect(w, "*");
+    ignore_all(w);
+    ask(w, END_EVICTION, 0, "u1", ENDING_POD_GRACE);
+    expect(w, "list");
+    stored(w);
+    listed(w, RUNS, NULL);
+    expect(w, "evict no more");
+    expect(w, "evict u1 (ns/u1) in 0ms: tired"); /* its own */
+    listed(w, RUNS, NULL);
+    expect_nothing(w);
+    evicted(w, DEVICEMGR_EVICTED);
+    stored(w);
+    listed(w, RUNS, NULL); /* which it has */
+    expect_nothing(w);
 }
 
 static void budgets_are_kept_to_for_a_time(void **state)
@@ -825,6 +877,8 @@ int main(void)
         HERE(of_those_called_so_the_one_that_lives_is_meant),
         HERE(requests_collapse),
         HERE(a_shorter_grace_is_sent_on),
+        HERE(so_is_the_pods_own),
+        HERE(the_pods_own_is_learned_again_after_a_restart),
         HERE(a_runtime_that_is_away_is_waited_for),
         HERE(what_was_in_the_making_is_stopped_too),
         HERE(one_that_is_created_is_stopped_when_it_runs),
@@ -849,6 +903,7 @@ int main(void)
         CLUSTER(one_that_the_cluster_knows_as_a_mirror_is_ended_here),
         CLUSTER(who_insists_has_it_ended_here),
         CLUSTER(a_shorter_grace_is_another_order),
+        CLUSTER(nor_is_the_pods_own_passed_over),
         CLUSTER(budgets_are_kept_to_for_a_time),
         CLUSTER(who_takes_it_back_has_not_waited),
         CLUSTER(what_was_forced_for_him_alone_is_so_no_more),

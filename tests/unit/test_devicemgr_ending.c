@@ -46,18 +46,54 @@ static void the_shortest_grace_counts(void **state)
     struct fixture *f = *state;
 
     ask(f, END_OPERATOR, 0, ENDING_POD_GRACE);
-    assert_int_equal(ending_grace_ms(f->ending, 30000), 30000);
+    assert_int_equal(ending_grace_ms(f->ending), ENDING_POD_GRACE); /* which nobody knows */
+    assert_false(ending_grace_is_open(f->ending));
     ask(f, END_EVICTION, 1, 60000);
-    assert_int_equal(ending_grace_ms(f->ending, 30000), 30000); /* the pod's own is shorter */
-    assert_int_equal(ending_grace_ms(f->ending, UINT64_MAX), 60000);
+    assert_int_equal(ending_grace_ms(f->ending), 60000);
+    assert_true(ending_grace_is_open(f->ending));
+    ending_set_pod_grace(f->ending, 30000);
+    assert_int_equal(ending_grace_ms(f->ending), 30000);
+    assert_false(ending_grace_is_open(f->ending));
     ask(f, END_SHUTDOWN, 1, 10000);
-    assert_int_equal(ending_grace_ms(f->ending, 30000), 10000);
+    assert_int_equal(ending_grace_ms(f->ending), 10000);
     ask(f, END_SHUTDOWN, 1, 20000); /* it only gets shorter */
-    assert_int_equal(ending_grace_ms(f->ending, 30000), 10000);
+    assert_int_equal(ending_grace_ms(f->ending), 10000);
     assert_int_equal(f->ending->asks_len, 3);
     ending_drop_ask(f->ending, ending_find_ask(f->ending, END_SHUTDOWN, 1));
-    assert_int_equal(ending_grace_ms(f->ending, 30000), 30000);
+    assert_int_equal(ending_grace_ms(f->ending), 30000);
     assert_null(ending_find_ask(f->ending, END_SHUTDOWN, 1));
+}
+
+static void who_asks_for_the_pods_own_and_another_has_the_shorter(void **state)
+{
+    struct fixture *f = *state;
+
+    ask(f, END_OPERATOR, 0, 60000);
+    ask(f, END_OPERATOR, 0, ENDING_POD_GRACE);
+    assert_int_equal(ending_grace_ms(f->ending), 60000);
+    ending_set_pod_grace(f->ending, 30000);
+    assert_int_equal(ending_grace_ms(f->ending), 30000);
+    ask(f, END_EVICTION, 0, ENDING_POD_GRACE);
+    ask(f, END_EVICTION, 0, 20000);
+    assert_int_equal(ending_grace_ms(f->ending), 20000);
+    ending_set_pod_grace(f->ending, 10000);
+    assert_int_equal(ending_grace_ms(f->ending), 10000);
+}
+
+static void an_order_may_be_longer_than_it_is_to_be(void **state)
+{
+    struct fixture *f = *state;
+
+    ask(f, END_OPERATOR, 0, 60000);
+    f->ending->order_grace_ms = 60000;
+    ask(f, END_EVICTION, 0, ENDING_POD_GRACE);
+    assert_false(ending_grace_is_shorter(f->ending));
+    ending_set_pod_grace(f->ending, 30000);
+    assert_true(ending_grace_is_shorter(f->ending));
+    f->ending->order_grace_ms = ENDING_POD_GRACE;
+    assert_false(ending_grace_is_shorter(f->ending)); /* is just that */
+    ask(f, END_SHUTDOWN, 0, 10000);
+    assert_true(ending_grace_is_shorter(f->ending));
 }
 
 static void there_is_a_most_of_askers(void **state)
@@ -132,6 +168,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(the_shortest_grace_counts, setup, teardown),
+        cmocka_unit_test_setup_teardown(who_asks_for_the_pods_own_and_another_has_the_shorter,
+                                        setup, teardown),
+        cmocka_unit_test_setup_teardown(an_order_may_be_longer_than_it_is_to_be, setup, teardown),
         cmocka_unit_test_setup_teardown(there_is_a_most_of_askers, setup, teardown),
         cmocka_unit_test_setup_teardown(only_who_asks_still_has_asked, setup, teardown),
         cmocka_unit_test_setup_teardown(who_asks_again_is_told_again, setup, teardown),

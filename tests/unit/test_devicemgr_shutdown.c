@@ -118,13 +118,29 @@ static const char *listed(struct world *w, const char *list)
     return stops(w);
 }
 
-/* What is being stopped has ended; the runtime lists what is left. The stops that follow. */
-static const char *ended(struct world *w, const char *list)
+static void containers_ended(struct world *w)
 {
     while (w->mgr->ends.stops) {
         devicemgr_container_stopped(w->mgr, w->now_ms, w->mgr->ends.stops->op, CODE_OK, "");
         devicemgr_run(w->mgr);
     }
+}
+
+/* Of the sandbox whose stop was asked for first. */
+static void sandbox_stop_ended(struct world *w, int code)
+{
+    assert_non_null(w->mgr->ends.sandboxes);
+    devicemgr_sandbox_stop_ended(w->mgr, w->now_ms, w->mgr->ends.sandboxes->op, code,
+                                 "the runtime's words");
+    devicemgr_run(w->mgr);
+}
+
+/* What is being stopped has ended, containers and sandboxes; the runtime lists what is left. The stops that follow. */
+static const char *ended(struct world *w, const char *list)
+{
+    containers_ended(w);
+    while (w->mgr->ends.sandboxes)
+        sandbox_stop_ended(w, CODE_OK);
     return listed(w, list);
 }
 
@@ -238,11 +254,11 @@ static void pods_end_by_priority(void **state)
     assert_int_equal(view(w).remaining, 3);
     assert_int_equal(logged(w, "1 pods are ended, group 1 of 2 (priority 0, more or less), within"),
                      1);
-    assert_string_equal(ended(w, "u1/main! u2/main u3/main"), "c-u2-main:10000 c-u3-main:10000");
+    assert_string_equal(ended(w, "~u1/main! u2/main u3/main"), "c-u2-main:10000 c-u3-main:10000");
     assert_int_equal(view(w).group, 2);
     assert_int_equal(view(w).remaining, 2);
     assert_false(view(w).over);
-    ended(w, "u1/main! u2/main! u3/main!");
+    ended(w, "~u1/main! ~u2/main! ~u3/main!");
     assert_true(view(w).over);
     assert_int_equal(view(w).remaining, 0);
     assert_int_equal(logged(w, "what was to be done before is done"), 1);
@@ -353,7 +369,7 @@ static void without_priorities_only_those_with_devices_end(void **state)
     assert_int_equal(view(w).group_ends_ms, w->now_ms + 30000);
     assert_int_equal(logged(w, "1 pods that have devices are ended"), 1);
     assert_string_equal(listed(w, THREE_PODS), "c-u3-main:30000");
-    ended(w, "u1/main u2/main u3/main!");
+    ended(w, "u1/main u2/main ~u3/main!");
     assert_true(view(w).over);
 }
 
@@ -436,6 +452,76 @@ static void a_pod_that_is_gone_is_not_waited_for(void **state)
     pass(w, LIST_EVERY_MS);
     listed(w, "u2/main u3/main");
     assert_int_equal(view(w).group, 2);
+}
+
+/* ---- their sandboxes ---- */
+
+static void sandboxes_are_stopped_behind_their_containers(void **state)
+{
+    struct world *w = *state;
+
+    three_pods_go(w);
+    assert_null(w->mgr->ends.sandboxes);
+    containers_ended(w);
+    expect(w, "stop sandbox s-u1");
+    stored(w);
+    assert_int_equal(view(w).group, 1); /* which is not over before */
+    sandbox_stop_ended(w, CODE_NOT_FOUND);
+    assert_int_equal(view(w).group, 2);
+    assert_string_equal(ended(w, "~u1/main! u2/main u3/main"), "c-u2-main:10000 c-u3-main:10000");
+    assert_null(w->mgr->ends.sandboxes);
+    ended(w, "~u1/main! ~u2/main! ~u3/main!");
+    assert_true(view(w).over);
+}
+
+static void a_sandbox_that_is_not_stopped_is_told_again(void **state)
+{
+    struct world *w = *state;
+
+    three_pods_go(w);
+    containers_ended(w);
+    sandbox_stop_ended(w, CODE_UNAVAILABLE);
+    assert_int_equal(logged(w, "sandbox s-u1 was not stopped, which is tried again: the runtime's "
+                               "words"),
+                     1);
+    listed(w, "u1/main! u2/main u3/main"); /* what came of it is not certain yet */
+    assert_null(w->mgr->ends.sandboxes);
+    pass(w, OUTCOME_MS);
+    listed(w, "u1/main! u2/main u3/main");
+    assert_int_equal(HASH_COUNT(w->mgr->ends.sandboxes), 1);
+    assert_int_equal(view(w).group, 1);
+    pass(w, 20000); /* nor is it waited for longer than the group has */
+    assert_int_equal(view(w).group, 2);
+}
+
+static void one_that_is_not_ready_is_not(void **state)
+{
+    struct world *w = *state;
+
+    three_pods_go(w);
+    assert_string_equal(ended(w, "~u1/main! u2/main u3/main"), "c-u2-main:10000 c-u3-main:10000");
+    world_restart(w);
+    listed(w, "~u1/main! u2/main! u3/main");
+    assert_int_equal(HASH_COUNT(w->mgr->ends.sandboxes), 1); /* of u2 */
+    listed(w, "~u1/main! u2/main! u3/main");
+    assert_int_equal(HASH_COUNT(w->mgr->ends.sandboxes), 1); /* once */
+}
+
+static void a_sandbox_is_stopped_to_its_end_though_it_is_cancelled(void **state)
+{
+    struct world *w = *state;
+
+    three_pods_go(w);
+    containers_ended(w);
+    stored(w);
+    ignore_all(w);
+    cancelled(w);
+    assert_int_equal(HASH_COUNT(w->mgr->ends.sandboxes), 1);
+    assert_false(is_refused(w, "u1")); /* another may be run in its place */
+    sandbox_stop_ended(w, CODE_UNAVAILABLE);
+    pass(w, OUTCOME_MS);
+    listed(w, "u1/main! u2/main u3/main");
+    assert_null(w->mgr->ends.sandboxes);
 }
 
 /* ---- time ---- */
@@ -664,17 +750,17 @@ static void it_goes_on_after_a_restart(void **state)
     ignore_all(w);
     assert_int_equal(view(w).group, 1);
     assert_string_equal(listed(w, THREE_PODS), "c-u1-main:19000"); /* what is left of it */
-    ended(w, "u1/main! u2/main u3/main");
+    ended(w, "~u1/main! u2/main u3/main");
     assert_int_equal(view(w).group, 2);
     world_restart(w);
     ignore_all(w);
-    assert_string_equal(listed(w, "u1/main! u2/main u3/main"), "c-u2-main:9000 c-u3-main:9000");
-    ended(w, "u1/main! u2/main! u3/main!");
+    assert_string_equal(listed(w, "~u1/main! u2/main u3/main"), "c-u2-main:9000 c-u3-main:9000");
+    ended(w, "~u1/main! ~u2/main! ~u3/main!");
     assert_true(view(w).over);
     world_restart(w);
     assert_true(view(w).over);
     ignore_all(w);
-    assert_string_equal(listed(w, "u1/main! u2/main! u3/main!"), "");
+    assert_string_equal(listed(w, "~u1/main! ~u2/main! ~u3/main!"), "");
     assert_int_equal(view(w).remaining, 0);
 }
 
@@ -778,7 +864,7 @@ static void who_remains_is_told(void **state)
     three_pods_go(w);
     devicemgr_shutdown_remaining(w->mgr, note, told);
     assert_string_equal(told, "ns/u1:1 ns/u2:2 ns/u3:2 ");
-    ended(w, "u1/main! u2/main u3/main");
+    ended(w, "~u1/main! u2/main u3/main");
     told[0] = '\0';
     devicemgr_shutdown_remaining(w->mgr, note, told);
     assert_string_equal(told, "ns/u2:2 ns/u3:2 ");
@@ -804,6 +890,10 @@ int main(void)
         TEST(a_pods_own_grace_counts_if_it_is_shorter, pair_setup),
         TEST(what_was_in_the_making_belongs_to_the_group_under_way, pair_setup),
         TEST(a_pod_that_is_gone_is_not_waited_for, pair_setup),
+        TEST(sandboxes_are_stopped_behind_their_containers, pair_setup),
+        TEST(a_sandbox_that_is_not_stopped_is_told_again, pair_setup),
+        TEST(one_that_is_not_ready_is_not, pair_setup),
+        TEST(a_sandbox_is_stopped_to_its_end_though_it_is_cancelled, pair_setup),
         TEST(times_are_shortened_alike, pair_setup),
         TEST(a_limit_of_just_the_times_is_not_too_small, pair_setup),
         TEST(only_groups_with_pods_share_the_time, pair_setup),

@@ -19,7 +19,7 @@ struct fixture {
     struct rpc_incoming *calls[STOPS_MAX];
     char ids[STOPS_MAX][16];
     int64_t timeouts[STOPS_MAX];
-    size_t stops, cancelled;
+    size_t stops, cancelled, sandboxes_ended;
     struct stopper *stopper;
     int codes[STOPS_MAX]; /* by number; -1: it has not ended */
     char words[64];
@@ -45,12 +45,24 @@ static void on_stop(struct rpc_incoming *call, const ProtobufCMessage *message, 
     rpc_incoming_on_cancel(call, on_cancelled, f);
 }
 
+static void on_stop_sandbox(struct rpc_incoming *call, const ProtobufCMessage *message, void *user)
+{
+    const Runtime__V1__StopPodSandboxRequest *request = (const void *)message;
+    struct fixture *f = user;
+
+    assert_true(f->stops < STOPS_MAX);
+    snprintf(f->ids[f->stops], sizeof f->ids[0], "%s", request->pod_sandbox_id);
+    f->calls[f->stops++] = call;
+}
+
 static const struct rpc_method METHODS[] = {
-    {CRI_STOP_CONTAINER_PATH, &runtime__v1__stop_container_request__descriptor, on_stop}};
+    {CRI_STOP_CONTAINER_PATH, &runtime__v1__stop_container_request__descriptor, on_stop},
+    {CRI_STOP_POD_SANDBOX_PATH, &runtime__v1__stop_pod_sandbox_request__descriptor,
+     on_stop_sandbox}};
 
 static void serve(struct fixture *f)
 {
-    assert_int_equal(rpc_server_open(&f->world->loop, f->world->path, METHODS, 1, f, &f->server),
+    assert_int_equal(rpc_server_open(&f->world->loop, f->world->path, METHODS, 2, f, &f->server),
                      0);
 }
 
@@ -62,6 +74,17 @@ static void on_ended(void *user, uint64_t number, int code, const char *message)
     f->codes[number] = code;
     snprintf(f->words, sizeof f->words, "%s", message);
 }
+
+static void on_sandbox_ended(void *user, uint64_t number, int code, const char *message)
+{
+    struct fixture *f = user;
+
+    f->sandboxes_ended++;
+    on_ended(user, number, code, message);
+}
+
+static const struct stopper_ops OPS = {.container_ended = on_ended,
+                                       .sandbox_ended = on_sandbox_ended};
 
 static void answer(struct fixture *f, size_t stop, int code)
 {
@@ -77,7 +100,7 @@ static int setup(void **state)
     f->world = world_new();
     for (size_t i = 0; i < STOPS_MAX; i++)
         f->codes[i] = -1;
-    f->stopper = stopper_start(&f->world->loop, f->world->path, on_ended, f);
+    f->stopper = stopper_start(&f->world->loop, f->world->path, &OPS, f);
     *state = f;
     return 0;
 }
@@ -117,6 +140,20 @@ static void each_ends_as_the_runtime_says(void **state)
     answer(f, 0, RPC_NOT_FOUND);
     WAIT(f->world, f->codes[1] == RPC_NOT_FOUND);
     assert_string_equal(f->words, "the runtime's words");
+}
+
+static void so_does_a_sandbox(void **state)
+{
+    struct fixture *f = *state;
+    Runtime__V1__StopPodSandboxResponse response = RUNTIME__V1__STOP_POD_SANDBOX_RESPONSE__INIT;
+
+    serve(f);
+    stopper_sandbox(f->stopper, 1, "s1");
+    WAIT(f->world, f->stops == 1);
+    assert_string_equal(f->ids[0], "s1");
+    incoming_answer(f->calls[0], &response.base, RPC_OK, "");
+    WAIT(f->world, f->codes[1] == RPC_OK);
+    assert_int_equal(f->sandboxes_ended, 1);
 }
 
 static void a_runtime_that_is_away_ends_them(void **state)
@@ -164,9 +201,8 @@ int main(void)
 {
 #define TEST(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
     const struct CMUnitTest tests[] = {
-        TEST(each_ends_as_the_runtime_says),
-        TEST(a_runtime_that_is_away_ends_them),
-        TEST(one_that_is_taken_back_ends_without_a_word),
+        TEST(each_ends_as_the_runtime_says),    TEST(so_does_a_sandbox),
+        TEST(a_runtime_that_is_away_ends_them), TEST(one_that_is_taken_back_ends_without_a_word),
         TEST(those_under_way_end_with_it),
     };
 
