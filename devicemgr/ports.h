@@ -68,6 +68,7 @@ enum devicemgr_event_kind {
     /* Of DRA; `resource`: the driver's name. */
     DEVICEMGR_EVENT_DRIVER_CAME,      /* it can be called; `text`: at which endpoint */
     DEVICEMGR_EVENT_DRIVER_WENT,      /* at none any more; `text`: why */
+    DEVICEMGR_EVENT_DRIVER_MOVED,     /* it is the kubelet's; `text`: at which endpoint */
     DEVICEMGR_EVENT_SLICES_WIPED,     /* its ResourceSlices are gone while it is away */
     DEVICEMGR_EVENT_CLAIM_PREPARED,   /* `ids`: the devices, "pool/name" */
     DEVICEMGR_EVENT_CLAIM_OWED,       /* it was said to be unprepared while its driver is away */
@@ -108,8 +109,9 @@ enum devicemgr_line {
     DEVICEMGR_LINE_RUNTIME_LISTED,
     DEVICEMGR_LINE_ENDING,      /* of a pod that is ended from here */
     DEVICEMGR_LINE_SHUTDOWN,    /* of the machine */
-    DEVICEMGR_LINE_DRIVER_CAME, /* this and the next as the events of these names */
+    DEVICEMGR_LINE_DRIVER_CAME, /* this and the next two as the events of these names */
     DEVICEMGR_LINE_DRIVER_WENT,
+    DEVICEMGR_LINE_DRIVER_MOVED,
     DEVICEMGR_LINE_SLICES_WIPED,
     DEVICEMGR_LINE_CLAIM_PREPARED,
     DEVICEMGR_LINE_CLAIM_OWED,

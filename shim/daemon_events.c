@@ -30,6 +30,7 @@ void daemon_event_of_core(struct events *events, const struct devicemgr_event *e
         [DEVICEMGR_EVENT_REFUSED] = "refused",
         [DEVICEMGR_EVENT_DRIVER_CAME] = "driver-came",
         [DEVICEMGR_EVENT_DRIVER_WENT] = "driver-went",
+        [DEVICEMGR_EVENT_DRIVER_MOVED] = "driver-moved",
         [DEVICEMGR_EVENT_SLICES_WIPED] = "slices-wiped",
         [DEVICEMGR_EVENT_CLAIM_PREPARED] = "claim-prepared",
         [DEVICEMGR_EVENT_CLAIM_OWED] = "claim-owed",

@@ -42,6 +42,7 @@ static const struct log_kind_names {
     [LOG_KIND_SHUTDOWN] = {"shutdown", "47c7799dbbc648cf814d541b7399ccea"},
     [LOG_KIND_DRIVER_CAME] = {"driver-came", "547356948da449cc88faa94a57649fb7"},
     [LOG_KIND_DRIVER_WENT] = {"driver-went", "d3990b3da2494d70afc9e7a5b5ee41b6"},
+    [LOG_KIND_DRIVER_MOVED] = {"driver-moved", "41f962caa8e24a4ca34a8451e248d859"},
     [LOG_KIND_SLICES_WIPED] = {"slices-wiped", "746ef66f45484d84b0cf62e97a01206c"},
     [LOG_KIND_CLAIM_PREPARED] = {"claim-prepared", "a836a169636447e39d2a941a52e45bd6"},
     [LOG_KIND_CLAIM_OWED] = {"claim-owed", "2aced10d7bc442fbba2041daebe2a5d5"},

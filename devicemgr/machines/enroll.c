@@ -135,8 +135,9 @@ bool enroll_moved(struct state *state, uint64_t number, const struct devicemgr_d
         return true;
     driver_set_moved(driver, true);
     dirty_touch_driver(state, driver);
-    log_driver(state, LEVEL_INFO, DEVICEMGR_LINE_OTHER, driver, is->endpoint,
+    log_driver(state, LEVEL_INFO, DEVICEMGR_LINE_DRIVER_MOVED, driver, is->endpoint,
                "has registered with the kubelet itself, whose it is until it is back", NULL);
+    happened_to_resource(state, DEVICEMGR_EVENT_DRIVER_MOVED, false, driver->name, is->endpoint);
     return true;
 }
 

@@ -86,6 +86,8 @@ def test_it_is_the_kubelet_s_alone(shim, bridge, kubelet, make_driver, make_dire
     kubelet.wait_registered(NIC)
     wait_only(kubelet, direct)
     assert row(shim)["state"] == "moved"
+    assert [one["kind"] for one in ctl_json(shim, "events", "-r", GPU)["items"] if one["kind"].startswith("driver-")] == [
+        "driver-came", "driver-went", "driver-moved"]  # once
     assert not kubelet.unprepare(GPU, [claim("c-1")])["c-1"].error
     assert direct.calls_of("NodeUnprepareResources") == ["c-1"] and direct.prepared == {}
     assert ctl_json(shim, "claims")["items"] == []  # the kubelet's to unprepare

@@ -11,6 +11,7 @@ from api_server import ApiServer
 from asking import by_annotation, by_token, refused
 from criclient import Client
 from ctl import ctl, ctl_json
+from dra_driver import Driver
 from dra_node import DraNode
 from journal import Journal
 from kubelet_checkpoint import Entry
@@ -228,7 +229,7 @@ def a_file_with_a_mistake(stage):
     stage.wait("settings")
 
 
-@provokes("driver-came", "claim-prepared", "driver-went", "slices-wiped", "claim-owed", "claim-unprepared")
+@provokes("driver-came", "claim-prepared", "driver-went", "slices-wiped", "claim-owed", "claim-unprepared", "driver-moved")
 def a_driver_s_life(stage):
     server = stage.closing(ApiServer(stage.directory / "pki"))
     server.start()
@@ -253,6 +254,9 @@ def a_driver_s_life(stage):
     stage.wait("claim-owed", RESOURCE=DRIVER)
     driver.serve()
     stage.wait("claim-unprepared", RESOURCE=DRIVER)
+    driver.stop()
+    stage.closing(Driver(node.kubelet.registry, stage.directory / "plugins", DRIVER)).start()
+    stage.wait("driver-moved", RESOURCE=DRIVER)
 
 
 @provokes("reloaded")

@@ -51,9 +51,13 @@ static void that_it_has_is_known_until_it_is_back(void **state)
     expect(w, "commit driver " DRIVER);
     committed(w);
     assert_int_equal(logged(w, "has registered with the kubelet itself"), 1);
+    expect_event(w, "driver-came " DRIVER);
+    expect_event(w, "driver-went " DRIVER);
+    expect_event(w, "driver-moved " DRIVER " [] -/-/- -: /k/9.sock");
     assert_true(is_moved(w));
     assert_false(devicemgr_drivers_sought(w->mgr));
     assert_true(moved(w, 10, "/k/10.sock")); /* a roll-over there */
+    expect_no_event(w);
     world_restart(w);
     assert_true(is_moved(w));
     expect_drivers(w, DRIVER "?");
