@@ -123,21 +123,43 @@ static void note(void *user, const struct evictable *evictable)
     set_why(eviction, evictable);
 }
 
-/* What an earlier process has asked for is asked for still: what is to be goes on, all else is taken back. */
+static void note_asked(struct evicts *evicts, uint64_t ms)
+{
+    evicts->asked_ms[evicts->asked++ % EVICT_PER_MINUTE_MAX] = ms;
+}
+
+static int by_moment(const void *a, const void *b)
+{
+    const uint64_t *x = a, *y = b;
+
+    return *x != *y ? (*x < *y ? -1 : 1) : 0;
+}
+
+/* What an earlier process has asked for is asked for still: what is to be goes on, all else is taken back. It counts
+ * among those of its minute, too: a process that is restarted over and over asks for no more. */
 static void adopt(struct evicts *evicts)
 {
     const struct endings *endings = &evicts->state->endings;
+    uint64_t *asked_ms = mem_alloc(endings_len(endings), sizeof *asked_ms);
+    size_t len = 0;
 
     evicts->adopted = true;
     for (const struct ending *e = endings->by_uid; e; e = e->hh.next) {
-        struct eviction *eviction =
-            ending_find_ask(e, END_EVICTION, 0) ? ensure(evicts, e->pod_uid) : NULL;
+        const struct ending_ask *ask = ending_find_ask(e, END_EVICTION, 0);
+        struct eviction *eviction = ask ? ensure(evicts, e->pod_uid) : NULL;
 
         if (!eviction)
             continue;
+        asked_ms[len++] = ask->asked_ms;
         eviction->state = EVICTION_ASKED;
         eviction->adopted = true;
     }
+    if (len > 1)
+        qsort(asked_ms, len, sizeof *asked_ms, by_moment);
+    for (size_t i = 0; i < len; i++)
+        note_asked(evicts, asked_ms[i]);
+    evicts->asked_before = len;
+    free(asked_ms);
 }
 
 static void confirm(struct evicts *evicts, struct eviction *eviction)
@@ -230,7 +252,7 @@ static void ask_for_due(struct evicts *evicts)
     if (len > 1)
         qsort(due, len, sizeof *due, by_time);
     for (size_t i = 0; i < len && i < room(evicts->state) && free_ms(evicts) <= now_ms; i++) {
-        evicts->asked_ms[evicts->asked++ % EVICT_PER_MINUTE_MAX] = now_ms;
+        note_asked(evicts, now_ms);
         due[i]->state = EVICTION_ASKED;
         put_step(evicts, due[i], EVICTION_ASK);
     }

@@ -12,6 +12,9 @@
  * containers were stopped for it, or that was evicted, is kept from coming back as long as the runtime knows it and its
  * taint is there: a kubelet that finds its sandbox stopped makes another.
  *
+ * Those that an earlier process has asked for count among those of the last minute, as far as their rows are there: a
+ * pod that the runtime has forgotten since then does not.
+ *
  * Each one is for itself: asking does not wait, and what becomes of one that is asked for (a disruption
  * budget that does not let it go) is nobody else's concern. Before the runtime's first list nobody is
  * asked for, since nobody knows who is there.
@@ -67,10 +70,11 @@ struct evicts {
     struct eviction_step *steps; /* oldest first */
     /* When the last ones were asked for, as many as may be within a minute, in a ring. */
     uint64_t asked_ms[EVICT_PER_MINUTE_MAX];
-    uint64_t asked;      /* how many, since the start */
-    uint64_t taken_back; /* of pods that are there yet, likewise */
-    size_t stale;        /* holders of which nothing is known, at the last look */
-    bool adopted;        /* what was asked for before this start is known */
+    uint64_t asked;        /* how many, with those that an earlier process has asked for */
+    uint64_t asked_before; /* of them: by that one */
+    uint64_t taken_back;   /* of pods that are there yet, likewise */
+    size_t stale;          /* holders of which nothing is known, at the last look */
+    bool adopted;          /* what was asked for before this start is known */
 };
 
 void evicts_fini(struct evicts *evicts);

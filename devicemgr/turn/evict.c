@@ -45,7 +45,7 @@ void devicemgr_evictions(const struct devicemgr *mgr, struct devicemgr_evictions
     *out = (struct devicemgr_evictions){.waiting = evicts_len(evicts, EVICTION_WAITS),
                                         .asked = evicts_len(evicts, EVICTION_ASKED),
                                         .stale = evicts->stale,
-                                        .asked_total = evicts->asked,
+                                        .asked_total = evicts->asked - evicts->asked_before,
                                         .taken_back_total = evicts->taken_back};
     for (guard = mgr->state.tainted.guards; guard; guard = guard->hh.next)
         out->held_back += guard->held_back;

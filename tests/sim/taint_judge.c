@@ -20,18 +20,25 @@ static bool is_wanted(const struct taint_world *t, const struct tw_pod *pod)
 
 /* ---- how many within a minute ---- */
 
-static size_t asked_of_late(const struct taint_world *t)
+static size_t asked_of_late(const struct taint_world *t, size_t from)
 {
     size_t len = 0;
 
-    for (size_t i = 0; i < t->asked_len && i < TW_ASKS; i++)
-        len += t->asked_ms[i] + TW_MINUTE_MS > t->now_ms;
+    for (size_t i = t->asked_len; i > from && i + TW_ASKS > t->asked_len; i--)
+        len += t->asked_ms[(i - 1) % TW_ASKS] + TW_MINUTE_MS > t->now_ms;
     return len;
 }
 
+/* Of what was asked for in an earlier life that counts which was stored, and whose pod is there: not before it is
+ * certain that it does, and no longer than it may. */
 static bool is_full(const struct taint_world *t)
 {
-    return t->per_minute > 0 && asked_of_late(t) >= t->per_minute;
+    return t->per_minute > 0 && asked_of_late(t, t->asked_before) >= t->per_minute;
+}
+
+static bool may_be_full(const struct taint_world *t)
+{
+    return t->per_minute > 0 && asked_of_late(t, 0) >= t->per_minute;
 }
 
 /* ---- an eviction is asked for ---- */
@@ -245,8 +252,8 @@ static void check_nobody_forgotten(struct taint_world *t, const struct tw_pod *p
         return;
     if (is_full(t))
         count_add(COUNT_TAINT_WAITS);
-    check_that(t->w, is_full(t), "who is due goes at once, or in its turn: u%u, due at %" PRIu64,
-               pod->uid, must_ms);
+    check_that(t->w, may_be_full(t),
+               "who is due goes at once, or in its turn: u%u, due at %" PRIu64, pod->uid, must_ms);
 }
 
 /* Of devices that are unhealthy at most a quarter makes pods go, and at least one. */

@@ -358,7 +358,7 @@ void taint_shim_start(struct taint_world *t)
     struct settings settings;
 
     t->listed = t->listing = t->list_wanted = false;
-    t->asked_len = 0;
+    t->asked_before = t->asked_len;
     memset(t->slipped, 0, sizeof t->slipped);
     taint_settings_shim_started(t);
     taint_plugins_shim_started(t);

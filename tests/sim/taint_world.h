@@ -212,8 +212,8 @@ struct taint_world {
     uint64_t failed_ms; /* when one failed last */
     bool store_fails;
     struct tw_row *rows, *pending;
-    uint64_t asked_ms[TW_ASKS]; /* when evictions were asked for, in this life */
-    size_t asked_len;
+    uint64_t asked_ms[TW_ASKS];     /* when evictions were asked for */
+    size_t asked_len, asked_before; /* in all, and in earlier lives */
 };
 
 /* Runs the one of the world's seed, whose own run is over and has held. False: world's `broken` says why. */

@@ -471,7 +471,7 @@ static void it_goes_on_after_a_restart(void **state)
     runtime_listed(w, "u1/main");
     settle(w);
     assert_int_equal(endings_find(&w->mgr->state.endings, "u1")->asks_len, 1);
-    assert_int_equal(w->mgr->evicts.asked, 0);
+    assert_int_equal(w->mgr->evicts.asked, w->mgr->evicts.asked_before); /* once */
     w->settings.taints_len = 0;
     world_restart(w);
     assert_true(is_asked(w, "u1"));
@@ -841,6 +841,41 @@ static void so_many_go_within_a_minute(void **state)
     assert_int_equal(settle(w), 0);
 }
 
+/* A process that dies over and over is no way around it. */
+static void also_over_restarts(void **state)
+{
+    struct world *w = *state;
+    const struct endings *endings = &w->mgr->state.endings;
+    struct devicemgr_evictions told;
+
+    w->settings.evict_per_minute = 2;
+    devicemgr_set_settings(w->mgr, w->now_ms, &w->settings);
+    many_reserve(w, 8, false); /* five are there */
+    taint_of(w, DRIVER, "p/gpu-0");
+    settle(w);
+    assert_int_equal(endings_len(endings), 2);
+    pass(w, 30000);
+    settle(w);
+    world_restart(w);
+    endings = &w->mgr->state.endings;
+    kubelet_lists(w);
+    runtime_listed(w, "u1/main u2/main u4/main u5/main u7/main");
+    many_reserve(w, 8, false);
+    taint_of(w, DRIVER, "p/gpu-0");
+    settle(w);
+    devicemgr_evictions(w->mgr, &told);
+    assert_int_equal(told.waiting, 3);
+    assert_int_equal(told.asked_total, 0);
+    pass(w, 29999);
+    settle(w);
+    assert_int_equal(endings_len(endings), 2); /* the same */
+    pass(w, 1);
+    settle(w);
+    assert_int_equal(endings_len(endings), 4);
+    devicemgr_evictions(w->mgr, &told);
+    assert_int_equal(told.asked_total, 2);
+}
+
 /* Of those that are asked for one is never let go. */
 static void a_budget_of_nothing_delays_nobody_else(void **state)
 {
@@ -1033,6 +1068,7 @@ int main(void)
         TEST(consumers_go_with_their_claim, claim_setup),
         TEST(who_finds_no_room_is_not_forgotten, u1_setup),
         TEST(so_many_go_within_a_minute, claim_setup),
+        TEST(also_over_restarts, claim_setup),
         TEST(a_budget_of_nothing_delays_nobody_else, claim_setup),
         TEST(set_and_taken_back_a_thousand_times, claim_setup),
         TEST(over_restarts_nobody_is_forgotten, u1_setup),
