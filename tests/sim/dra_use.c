@@ -92,23 +92,47 @@ bool dra_may_be_held(struct world *w, const struct dra_use *use)
     return false;
 }
 
-/* Whether the claim's row says that it is prepared (`sandbox` NULL), or that this one has it. */
-static bool row_says(struct world *w, size_t claim, size_t driver, const char *sandbox)
+/* The claim's row; NULL: there is none. The caller frees it. */
+static Checkpoint__V1__Claim *read_row(struct world *w, size_t claim, size_t driver)
 {
     const struct store_row *row;
-    Checkpoint__V1__Claim *is;
-    bool says;
     char uid[16];
 
     dra_claim_names(claim, uid);
     row = store_find(&w->store, DEVICEMGR_RECORD_CLAIM, uid, dra_driver_name(driver), "");
-    is = row ? checkpoint__v1__claim__unpack(NULL, row->record.value_bytes, row->record.value)
-             : NULL;
-    says = is && !sandbox && strcmp(is->state, "prepared") == 0;
-    for (size_t i = 0; is && sandbox && i < is->n_users; i++)
-        says = says || strcmp(is->users[i]->sandbox_id, sandbox) == 0;
-    checkpoint__v1__claim__free_unpacked(is, NULL);
-    return says;
+    return row ? checkpoint__v1__claim__unpack(NULL, row->record.value_bytes, row->record.value)
+               : NULL;
+}
+
+/* Whether it says that this sandbox has the claim. */
+static bool is_stored(struct world *w, size_t claim, size_t driver, const char *sandbox)
+{
+    Checkpoint__V1__Claim *row = read_row(w, claim, driver);
+    bool stored = false;
+
+    for (size_t i = 0; row && i < row->n_users; i++)
+        stored = stored || strcmp(row->users[i]->sandbox_id, sandbox) == 0;
+    checkpoint__v1__claim__free_unpacked(row, NULL);
+    return stored;
+}
+
+/* Whether it says that the claim is prepared as the kubelet was told. What a driver has answered since, and nobody was
+ * told of, has other names: it has taken away the file of those before, and no runtime makes a container with them. */
+static bool is_as_told(struct world *w, size_t claim, size_t driver)
+{
+    Checkpoint__V1__Claim *row = read_row(w, claim, driver);
+    struct dra_answer answer;
+    bool as_told = false;
+
+    if (row && strcmp(row->state, "prepared") == 0) {
+        const struct devicemgr_claim_done done = {.response = row->response.data,
+                                                  .response_bytes = row->response.len};
+
+        as_told =
+            dra_answer_read(&done, &answer) && answer.version == w->dra.claims[claim].has[driver];
+    }
+    checkpoint__v1__claim__free_unpacked(row, NULL);
+    return as_told;
 }
 
 void dra_uses_shim_started(struct world *w)
@@ -120,7 +144,7 @@ void dra_uses_shim_started(struct world *w)
         snprintf(sandbox, sizeof sandbox, "s%u", use->sandbox);
         for (size_t c = 0; use->create && c < use->claims_len; c++) {
             for (size_t d = 0; d < DRA_DRIVERS; d++)
-                use->known[c][d] = use->known[c][d] && row_says(w, use->claims[c], d, sandbox);
+                use->known[c][d] = use->known[c][d] && is_stored(w, use->claims[c], d, sandbox);
         }
     }
 }
@@ -142,7 +166,7 @@ void dra_use_note(struct world *w, const struct dra_pod *pod, unsigned sandbox, 
         use->claims[i] = pod->claims[i];
         for (size_t d = 0; d < DRA_DRIVERS; d++) {
             use->device[i][d] = claim->given[d];
-            use->known[i][d] = claim->has[d] && row_says(w, pod->claims[i], d, NULL);
+            use->known[i][d] = claim->has[d] && is_as_told(w, pod->claims[i], d);
         }
     }
 }
