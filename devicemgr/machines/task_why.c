@@ -38,6 +38,14 @@ uint64_t task_limit_ms(const struct tasks *tasks, const struct claimant *claiman
     return tasks->state->draining ? 0 : later_by(claimant->since_ms, CLAIM_HOLD_MS);
 }
 
+/* What is in the way, if something is owed. */
+static const char *owed_name(const struct tasks *tasks, const struct claim *claim)
+{
+    const struct claim *owed = claim->state == CLAIM_OWED ? claim : task_owed_first(tasks, claim);
+
+    return owed ? owed->name : NULL;
+}
+
 static enum claim_refusal_kind kind_of(const struct tasks *tasks, const struct claimant *claimant)
 {
     const struct task *task = claimant->task;
@@ -52,19 +60,11 @@ static enum claim_refusal_kind kind_of(const struct tasks *tasks, const struct c
         return CLAIM_REFUSED_UNSTORED;
     if (task->listing)
         return CLAIM_REFUSED_USED;
-    if (!is_away(tasks, task->claim) && task->phase == TASK_IDLE)
-        return CLAIM_REFUSED_OWED;
-    if (task->phase == TASK_CALLING)
-        return CLAIM_REFUSED_TURN;
-    return CLAIM_REFUSED_AWAY;
-}
-
-/* What is in the way, if something is owed. */
-static const char *owed_name(const struct tasks *tasks, const struct claim *claim)
-{
-    const struct claim *owed = claim->state == CLAIM_OWED ? claim : task_owed_first(tasks, claim);
-
-    return owed ? owed->name : NULL;
+    if (task->phase != TASK_CALLING && is_away(tasks, task->claim))
+        return CLAIM_REFUSED_AWAY;
+    /* or a call for another request has just ended, and with it the time of this one */
+    return task->phase == TASK_IDLE && owed_name(tasks, task->claim) ? CLAIM_REFUSED_OWED
+                                                                     : CLAIM_REFUSED_TURN;
 }
 
 static const char *words_of(const struct tasks *tasks, const struct task *task,

@@ -220,6 +220,8 @@ static bool was_well(struct world *w, const struct dra_asked *asked)
             store_find(&w->store, DEVICEMGR_RECORD_CLAIM, uid, dra_driver_name(asked->driver), ""))
             return false;
     }
+    if (w->dra.claims[asked->claim].truth[asked->driver].told_ms == w->now_ms)
+        return false; /* it was its turn only now, by when its time was over */
     if (!asked->prepare && dra_may_be_used(w, asked->claim, asked->driver)) {
         count_add(COUNT_DRA_USED);
         return false;

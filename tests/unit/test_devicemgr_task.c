@@ -368,6 +368,25 @@ static void one_that_dies_in_each_call_is_not_asked_for_ever(void **state)
     expect_with(w, "claim 5 refused 14", "crashed", NULL);
 }
 
+static void who_waited_behind_a_call_hears_of_that(void **state)
+{
+    struct world *w = *state;
+
+    driver_up(w, 1, DRIVER);
+    prepare(w, 5, "c1");
+    expect_stored(w, "commit *");
+    expect(w, "prepare *");
+    prepare(w, 6, "c1");
+    pass(w, CLAIM_HOLD_MS);
+    expect_nothing(w);
+    claim_answered(w, "gpu-0");
+    expect_stored(w, "commit *");
+    expect(w, "claim 5 done: gpu-0");
+    expect_with(w, "claim 6 refused 14",
+                "the driver is still busy with what was asked for it before; waited 40s", NULL);
+    expect_nothing(w);
+}
+
 static void one_that_goes_before_the_call_gets_none(void **state)
 {
     struct world *w = *state;
@@ -710,6 +729,7 @@ int main(void)
         CLAIMS_TEST(an_unprepare_is_waited_with_too),
         CLAIMS_TEST(a_driver_that_dies_during_the_call_is_asked_again),
         CLAIMS_TEST(one_that_dies_in_each_call_is_not_asked_for_ever),
+        CLAIMS_TEST(who_waited_behind_a_call_hears_of_that),
         CLAIMS_TEST(one_that_goes_before_the_call_gets_none),
         CLAIMS_TEST(the_newest_instance_that_is_connected_is_called),
         CLAIMS_TEST(what_may_have_been_sent_is_known_after_a_crash),
