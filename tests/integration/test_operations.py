@@ -3,6 +3,7 @@
 import re
 
 import pytest
+import yaml
 
 from metrics import get
 from shim import ROOT, accepts
@@ -83,3 +84,12 @@ def test_each_metric(directory, make_shim):
     served = re.findall(rf"^# HELP {PREFIX}(\w+) (.*)$", get(path, "/metrics")[2], re.MULTILINE)
     assert len(served) > 50
     assert sorted((word(name), words) for name, words in rows("| metric | |")) == sorted(served)
+
+
+def test_each_alert():
+    """In the order of the rules."""
+    rules = yaml.safe_load((ROOT / "config/prometheus/alerts.yaml").read_text())["groups"]
+    alerts = [rule["alert"] for group in rules for rule in group["rules"]]
+    said = rows("| alert | what to do when the command has spoken |")
+    assert [word(alert) for alert, _ in said] == alerts and len(alerts) > 10
+    assert all(todo for _, todo in said)
