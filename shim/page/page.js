@@ -222,6 +222,7 @@ class List extends Table {
         this.list = name;
         this.query = options.query || (() => ({}));
         this.places = [];  // of the pages before this one, and its own, but the first's
+        this.next = [];    // that of the page behind this one; none: it is the last
         this.back = h("button", {type: "button", click: () => this.turn(-1)}, "Previous");
         this.forth = h("button", {type: "button", click: () => this.turn(1)}, "Next");
         this.where = h("span", {class: "quiet"});
@@ -231,9 +232,10 @@ class List extends Table {
 
     turn(by) {
         if (by < 0)
-            this.places.pop();
+            this.places = this.places.slice(0, -1);
         else if (this.next.length > 0)
-            this.places.push(this.next);
+            this.places = [...this.places, this.next];
+        this.next = [];  // not known yet: who presses twice turns one page
         again();
     }
 
@@ -242,7 +244,7 @@ class List extends Table {
     }
 
     async look(kept) {
-        const after = this.places[this.places.length - 1] || [];
+        const places = this.places, after = places[places.length - 1] || [];
         let page;
 
         try {
@@ -250,9 +252,12 @@ class List extends Table {
         } catch (error) {
             if (!(error instanceof Unanswered) || after.length === 0)
                 throw error;
-            this.begin();  // the row behind which it began is gone
+            if (this.places === places)
+                this.begin();  // the row behind which it began is gone
             return this.look(kept);
         }
+        if (this.places !== places)
+            return this.look(kept);  // it was turned meanwhile
         if (page.items.length === 0 && after.length > 0) {
             this.begin();
             return this.look(kept);
@@ -263,7 +268,6 @@ class List extends Table {
         this.back.disabled = this.places.length === 0;
         this.forth.disabled = page.next.length === 0;
         setText(this.where, `page ${this.places.length + 1}`);
-        return page.items;
     }
 }
 
@@ -277,7 +281,7 @@ const troubles = new Table("troubles", "Not as it should be", [
 
 const shutdown = new Section("shutdown", "The machine goes down", {none: null});
 const shutdownList = h("dl", {});
-shutdown.element.append(h("div", {class: "waits"}, h("li", {}, shutdownList)));
+shutdown.element.append(h("div", {class: "waits"}, shutdownList));
 
 const SHUTDOWN_STATES = {
     begun: "has begun", groups: "pods are ended", kubelet: "the kubelet ends the pods",
@@ -420,7 +424,7 @@ const resources = new Table("resources", "Resources", [
                                            "aria-controls": "devices", click: () => choose(one.name)}, one.name)],
     ["Plugin", "short", (one) => state(one.state)],
     ["Since", "", pluginWords],
-    ["", "", bar],
+    ["In use", "", bar],
     ["Devices", "number", (one) => String(one.devices)],
     ["Healthy", "number", (one) => one.healthy < one.devices ? mark("bad", String(one.healthy)) : String(one.healthy)],
     ["Held", "number", (one) => String(one.held)],

@@ -2,9 +2,11 @@
 
 import contextlib
 import http.client
+import http.server
 import json
 import re
 import socket
+import threading
 
 import grpc
 import pytest
@@ -13,7 +15,7 @@ from asking import by_token, refused
 from browser import Browser
 from ctl import checked, ctl, ctl_json
 from metrics import get
-from shim import accepts, check_config
+from shim import ROOT, accepts, check_config
 from waiting import wait_until
 
 GPU = "vendor.com/gpu"
@@ -48,6 +50,7 @@ def page(browser, runtime, make_shim, closing):
         tab.size(1280, 900)
         tab.port = port
         tab.forgiven = False
+        tab.hurry()
         wait_until(lambda: asked(port, "/")[0] == 200, "the page is served")
         tab.open(f"http://127.0.0.1:{port}/")
         tab.wait_text("#live", "Live")
@@ -132,7 +135,8 @@ def test_what_there_is(page, make_plugin, make_client):
     tab.wait_text("#verdict", "1 thing not as it should be")
     tab.wait_text("#troubles", "bridge")
     assert "No container" in tab.text("#waiting")
-    assert "resources" in tab.text("#none") and not tab.text("#resources")
+    tab.wait_text("#none", "resources, pods")
+    assert not tab.text("#resources")
 
     plugin = make_plugin(shim, GPU, ["g0", "g1", "g2", "g3"])
     make_plugin(shim, NIC, ["eth0"])
@@ -147,7 +151,8 @@ def test_what_there_is(page, make_plugin, make_client):
     tab.wait_text("#pods", "default/web", "default/late", "refused")
     tab.wait_text("#events", "allocated", "refused", "default/late/main")
     tab.wait_text("#verdict", "1 container or claim waiting")
-    assert "None: pods that are ended, DRA drivers, claims, taints, orders." == tab.text("#none")
+    tab.wait("document.querySelector('#none').innerText === 'None: pods that are ended, DRA drivers, claims, taints, orders.'",
+             "what there is none of")
 
     plugin.set_devices({"g0": True, "g1": False, "g2": True, "g3": True})
     tab.wait_text("#devices", "unhealthy")
@@ -176,7 +181,7 @@ def test_what_there_is(page, make_plugin, make_client):
     tab.press("Enter")
     tab.wait_text("#devices", "eth0")
     plugin.set_devices({"g0": True, "g1": True, "g2": True, "g3": True})
-    tab.wait_text("#resources tr:nth-child(2)", "4")
+    tab.wait("!document.querySelector('#resources tbody .bad')", "all are healthy")
     assert tab.value("document.activeElement.innerText") == NIC
     tab.press("Tab")
     assert tab.value("document.activeElement.innerText") == GPU
@@ -263,6 +268,136 @@ def test_a_daemon_that_does_not_answer(page, make_plugin):
     tab.wait_text("#live", "Live")
     assert tab.text("#lost") == ""
     tab.forgiven = True  # it did not get what it asked for
+
+
+# ---- in the browser, of a daemon that is scripted ----
+
+THEN = "2026-01-02T03:04:05Z"
+REASON = {"word": "driver-away", "text": "driver gpu.example.com is away", "clears": "start the driver"}
+REFUSAL = {"reason": REASON, "code": "UNAVAILABLE", "times": 3, "first": THEN, "last": THEN}
+
+
+def ending(name, state, due):
+    return {"namespace": "prod", "name": name, "uid": f"u-{name}", "state": state, "since": None if state == "waits" else THEN,
+            "dueInSeconds": due, "asked": [{"by": "eviction", "reason": "example.com/hot:NoExecute", "graceSeconds": None,
+                                            "here": False}]}
+
+
+def driver(name, **other):
+    return {"name": name, "state": "connected", "since": THEN, "why": None, "services": ["v1.DRAPlugin"], "endpoints": [],
+            "slices": None, "claims": {"known": 2, "prepared": 1, "owed": 0, "waits": 0}, "health": {"unhealthy": 1},
+            "kubelet": "registered", **other}
+
+
+def claim(name, state, health):
+    return {"namespace": "prod", "name": name, "uid": f"u-{name}", "driver": "gpu.example.com", "state": state, "since": THEN,
+            "stored": True, "preparedSince": THEN, "local": True, "waits": 1,
+            "devices": [{"pool": "pool-a", "name": f"gpu-{name}", "shareId": None, "adminAccess": False, "cdi": [],
+                         "health": {"state": health, "message": None, "said": THEN}}],
+            "usedBy": [{"pod": f"prod/{name}", "uid": None, "container": "app"}], "usedByTotal": 3}
+
+
+SCRIPTED = {
+    "status": {
+        "node": "node-7",
+        "processes": [{"name": "cri-device-shim", "version": "1.2.3", "pid": 7, "uptimeSeconds": 86400},
+                      {"name": "cri-device-shim-bridge", "version": None, "pid": None, "uptimeSeconds": None}],
+        "runtime": {"endpoint": "/run/c.sock", "connected": False, "since": THEN, "name": None, "version": None, "listed": False},
+        "kubelet": {"pid": 8, "uptimeSeconds": 5, "gate": "holding", "gateHeldSeconds": 4, "taken": "it has not taken vendor.com/gpu"},
+        "degraded": [{"what": "store", "why": "state cannot be stored: disk full", "since": THEN}], "orders": [],
+        "dra": {"drivers": 2, "connected": 1, "claims": 2, "prepared": 1, "owed": 1, "waits": 1},
+        "shutdown": {"state": "groups", "since": THEN, "delayed": True, "limitSeconds": 60, "wantedSeconds": 50, "knownPods": 9,
+                     "group": {"number": 2, "of": 3, "priority": -5, "leftSeconds": 17}, "pods": 9, "remaining": 4,
+                     "firstRemaining": ["prod/slow-1", "prod/slow-2"]},
+        "settings": [], "logLevelSet": None},
+    "why": {"items": [], "more": False, "endings": [], "claims": [
+        {"namespace": "prod", "name": "late", "uid": "u-late", "driver": "gpu.example.com", "state": "asked", "since": THEN,
+         "waits": [{"asks": "prepare", "since": THEN, "refusedInSeconds": 31}], "step": "wait", "reason": REASON,
+         "retryInSeconds": 12, "lastRefusal": {**REFUSAL, "asked": "prepare"}}]},
+    "endings": [ending("hot", "evicting", None), ending("next", "waits", 42)],
+    "drivers": [driver("gpu.example.com", state="away", why="the driver hung up",
+                       claims={"known": 2, "prepared": 1, "owed": 1, "waits": 1}), driver("nic.example.com")],
+    "claims": [claim("one", "prepared", "unhealthy"), claim("two", "owed", "healthy")],
+    "taints": [{"resource": "vendor.com/gpu", "id": "g1", "key": "devices.cri-device-shim/unhealthy", "value": None,
+                "effect": "NoSchedule", "source": "health", "reason": None, "since": THEN, "endsInSeconds": None,
+                "heldBack": True, "followed": True, "pods": 2},
+               {"resource": None, "id": None, "key": "example.com/all", "value": "x", "effect": "NoExecute", "source": "rule",
+                "reason": "rule-1", "since": THEN, "endsInSeconds": 90, "heldBack": False, "followed": False, "pods": 0}],
+    "orders": [{"kind": "grace", "resource": "vendor.com/gpu", "id": None, "reason": "a new driver", "since": THEN,
+                "moreSeconds": 3600, "over": False}],
+    "events": [{"id": 5, "last": THEN, "first": THEN, "times": 4, "kind": "claim-owed", "resource": "gpu.example.com", "ids": [],
+                "idsTotal": 0, "namespace": None, "pod": None, "uid": None, "container": None,
+                "claim": {"namespace": "prod", "name": "two", "uid": "u-two"}, "reason": None, "text": "the driver is away"}],
+    "resources": [], "plugins": [], "pods": [],
+}
+
+
+@pytest.fixture
+def scripted(browser, closing):
+    """A tab with the page, whose daemon says SCRIPTED, each document as its schema has it."""
+    answers = {}
+    for name, value in SCRIPTED.items():
+        document = value if isinstance(value, dict) else {"items": value}
+        checked(name, json.dumps(document))
+        answers[f"/json/{name}"] = (document if isinstance(value, dict) else {**document, "next": []}, "application/json")
+    files = {"/": "page.html", "/page.css": "page.css", "/page.js": "page.js"}
+
+    class Handler(http.server.BaseHTTPRequestHandler):
+        def do_GET(self):
+            path = self.path.partition("?")[0]
+            if path in files:
+                kind = {"/": "text/html", "/page.css": "text/css", "/page.js": "text/javascript"}[path]
+                body = (ROOT / "shim/page" / files[path]).read_bytes()
+            else:
+                document, kind = answers[path]
+                body = json.dumps(document).encode()
+            self.send_response(200)
+            self.send_header("Content-Type", kind)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *_):
+            pass
+
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    tab = closing(browser.tab())
+    tab.size(1280, 900)
+    tab.open(f"http://127.0.0.1:{server.server_port}/")
+    yield tab
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+def test_what_else_there_may_be(scripted):
+    """A shutdown, claims and their drivers, evictions, taints that are not followed, a kubelet that is held."""
+    tab = scripted
+    tab.wait_text("#live", "Live")
+    tab.wait_text("#verdict", "1 thing not as it should be, 1 container or claim waiting")
+    assert tab.text("h1") == "node-7"
+    assert tab.value("document.title").startswith("! node-7")
+    for section, words in {
+            "shutdown": ("pods are ended", "2 of 3, priority -5, 17s left", "4 of 9 have not ended", "prod/slow-1, prod/slow-2 and 2 more"),
+            "troubles": ("store", "state cannot be stored: disk full"),
+            "waiting": ("prod/late", "claim, driver gpu.example.com", "prepare, for", "is refused in 31s", "in 12s", "driver-away",
+                        "start the driver", "3 times"),
+            "endings": ("prod/hot", "evicting", "prod/next", "in 42s", "eviction: example.com/hot:NoExecute"),
+            "drivers": ("gpu.example.com", "away", "the driver hung up", "nic.example.com", "connected"),
+            "claims": ("prod/one", "pool-a/gpu-one", "unhealthy", "prod/one/app and 2 more", "prod/two", "owed"),
+            "taints": ("held back", "not followed", "any each", "example.com/all=x", "in 90s"),
+            "orders": ("grace", "1h0m longer", "a new driver"),
+            "events": ("claim-owed", "× 4", "claim prod/two", "the driver is away"),
+            "processes": ("cri-device-shim-bridge", "away", "gate holding", "it has not taken vendor.com/gpu"),
+    }.items():
+        said = tab.text(f"#{section}")
+        assert [one for one in words if one not in said] == [], (section, said)
+    assert tab.text("#none") == "None: resources, pods."
+    tab.size(360, 740, mobile=True)
+    assert overflow(tab) <= 0
+    assert tab.wrong() == []
 
 
 # ---- what it asks ----
