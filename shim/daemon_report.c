@@ -6,10 +6,12 @@
 #include "devicemgr/devicemgr.h"
 #include "devicemgr/shutdown.h"
 
-static void add_if(struct report *out, enum report_part part, const char *why, uint64_t since_ms)
+/* `since_ms` is what the call for `why` has set: hence a pointer, since nobody says which argument is looked at first. */
+static void add_if(struct report *out, enum report_part part, const char *why,
+                   const uint64_t *since_ms)
 {
     if (why)
-        report_trouble(out, part, why, since_ms);
+        report_trouble(out, part, why, *since_ms);
 }
 
 /* ---- the device manager, and what it is bound to ---- */
@@ -61,7 +63,7 @@ static void report_bridge(const struct daemon_rooms *rooms, struct report *out)
     out->bridge_wanted = rooms->settings->config.bridge.enabled;
     if (!rooms->feed)
         return;
-    add_if(out, REPORT_FEED, feed_trouble(rooms->feed, &since_ms), since_ms);
+    add_if(out, REPORT_FEED, feed_trouble(rooms->feed, &since_ms), &since_ms);
     feed_look_at_bridge(rooms->feed, &bridge);
     out->bridge_pid = bridge.pid;
     out->kubelet_pid = bridge.kubelet_pid;
@@ -101,7 +103,7 @@ static void report_cluster(const struct daemon_rooms *rooms, struct report *out)
 
     if (!rooms->cluster)
         return;
-    add_if(out, REPORT_CLUSTER, cluster_trouble(rooms->cluster, &since_ms), since_ms);
+    add_if(out, REPORT_CLUSTER, cluster_trouble(rooms->cluster, &since_ms), &since_ms);
     cluster_look_at(rooms->cluster, &cluster);
     if (!cluster.connected)
         report_trouble(out, REPORT_CLUSTER, "no agent is connected: nothing new is known of it",
@@ -149,14 +151,14 @@ void daemon_report(const struct daemon_rooms *rooms, struct report *out)
     if (rooms->settings->degraded[0])
         report_trouble(out, REPORT_SETTINGS, rooms->settings->degraded, rooms->started_ms);
     if (rooms->keeper)
-        add_if(out, REPORT_RELAY, keeper_trouble(rooms->keeper, &since_ms), since_ms);
+        add_if(out, REPORT_RELAY, keeper_trouble(rooms->keeper, &since_ms), &since_ms);
     if (rooms->control)
-        add_if(out, REPORT_CONTROL, control_trouble(rooms->control, &since_ms), since_ms);
+        add_if(out, REPORT_CONTROL, control_trouble(rooms->control, &since_ms), &since_ms);
     report_store(rooms, out);
-    add_if(out, REPORT_EVENTS, events_trouble(rooms->events, &since_ms), since_ms);
+    add_if(out, REPORT_EVENTS, events_trouble(rooms->events, &since_ms), &since_ms);
     report_runtime(rooms, out);
-    add_if(out, REPORT_REGISTRAR, host_registrar_trouble(rooms->host, &since_ms), since_ms);
-    add_if(out, REPORT_REGISTRY, host_registry_trouble(rooms->host, &since_ms), since_ms);
+    add_if(out, REPORT_REGISTRAR, host_registrar_trouble(rooms->host, &since_ms), &since_ms);
+    add_if(out, REPORT_REGISTRY, host_registry_trouble(rooms->host, &since_ms), &since_ms);
     report_bridge(rooms, out);
     report_kubelet(rooms, out);
     report_cluster(rooms, out);

@@ -1,5 +1,7 @@
 """The whole daemon on a file system that is full for a while."""
 
+from datetime import datetime, timedelta, timezone
+
 import grpc
 import pytest
 
@@ -86,8 +88,9 @@ def test_a_start_on_a_full_disk(runtime, disk, node, make_client):
 
 
 def test_events_of_a_full_disk(runtime, disk, node, make_client):
-    """They are told while the process lives, said to be lost with it, and kept again when there is
-    room."""
+    """They are told while the process lives, said to be lost with it, and since when, and kept again
+    when there is room."""
+    began = datetime.now(timezone.utc)
     shim, plugin = node
     client = make_client(shim)
     create(client, "first", "g0")
@@ -110,6 +113,9 @@ def test_events_of_a_full_disk(runtime, disk, node, make_client):
             if "events" in troubles():
                 break
     assert "are lost with the process" in troubles()["events"]
+    (since,) = [one["since"] for one in ctl_json(shim, "status")["degraded"] if one["what"] == "events"]
+    # To a second or two, as a wall clock's time is made of another clock's.
+    assert datetime.fromisoformat(since) > began - timedelta(seconds=5)
     told = kinds()
     disk.free()
     wait_until(lambda: "events" not in troubles(), "they are kept again")
