@@ -24,6 +24,7 @@ struct stand_ins {
     /* Serves, or did as this daemon had it. */
     bool confirmed[STAND_INS_MAX];
     bool registered[STAND_INS_MAX]; /* by the kubelet, when it was looked last */
+    bool changed; /* which are, by one that was withdrawn, and ops->registered has not run since */
     uint64_t
         moved_ms[STAND_INS_MAX]; /* to the kubelet itself: since when, the loop's time; 0: not */
     size_t len;
@@ -52,6 +53,7 @@ static void withdraw(struct stand_ins *stand_ins, size_t i, const char *why)
 {
     log_info("driver %s: withdrawn from the kubelet: %s", stand_in_name(stand_ins->shown[i]), why);
     stand_in_free(stand_ins->shown[i]);
+    stand_ins->changed = stand_ins->changed || stand_ins->registered[i];
     stand_ins->len--;
     stand_ins->shown[i] = stand_ins->shown[stand_ins->len];
     stand_ins->confirmed[i] = stand_ins->confirmed[stand_ins->len];
@@ -274,8 +276,9 @@ static void on_health_changed(void *user)
 
 static void look_whether_registered(struct stand_ins *stand_ins)
 {
-    bool changed = false;
+    bool changed = stand_ins->changed;
 
+    stand_ins->changed = false;
     for (size_t i = 0; i < stand_ins->len; i++) {
         bool registered = stand_in_is_registered(stand_ins->shown[i]);
 
