@@ -143,8 +143,7 @@ def test_nothing_is_made_and_all_may_stop(shim, agent, logind, client, server, r
     {"priority": priority, "grace": f"{10 + number}s"} for number, priority in enumerate(PRIORITIES)]}])
 def test_sixty_pods_of_five_priorities(shim, agent, logind, client, server, runtime):
     """In the order of their priorities, each with its own grace and no more than its group has; and the lock is let go
-    behind them. (That those with devices are first within a group is for the unit test: calls that are sent one behind
-    the other are served beside each other.)"""
+    behind them."""
     pods = {}
     for number in range(60):
         priority, device, grace = PRIORITIES[number % 5], number % 3 == 0, 5 if number % 2 else 40
@@ -172,6 +171,25 @@ def test_sixty_pods_of_five_priorities(shim, agent, logind, client, server, runt
         assert ended.index(one) < ended.index(sandbox_of[one])
     by_turn = [next(pods[one][0] for one in pods if its in (one, sandbox_of[one])) for its in ended]
     assert by_turn == sorted(by_turn)
+
+
+def test_those_with_devices_are_first_in_their_group(shim, agent, logind, client, server, runtime):
+    """The runtime serves one call of a connection at a time here, so that they come in the order in which they were sent, as
+    soon as the other end has heard of that: by the first stop. What it lists first are those without."""
+    runtime.stop()
+    runtime.at_once = 1
+    runtime.start()
+    client.reconnect()
+    run(client, server, "first", 0)
+    ctl_json(shim, "end", "first", "--here")
+    wait_until(lambda: [one["state"] for one in ctl_json(shim, "endings")["items"]] == ["stopped"], "it has ended")
+    plain = {run(client, server, f"plain-{number}", 0) for number in range(5)}
+    holders = {run(client, server, f"holder-{number}", 0, device=True) for number in range(5)}
+    wait_known(shim, 11)
+    logind.begin()
+    logind.wait_released()
+    stopped = [one for one, _ in stops(runtime)][1:]
+    assert (set(stopped[:5]), set(stopped[5:])) == (holders, plain)
 
 
 def test_the_next_group_does_not_wait_for_who_does_not_end(shim, agent, logind, client, server, runtime, deaf):

@@ -188,10 +188,12 @@ class _AnyMethod(grpc.GenericRpcHandler):
 
 
 class Runtime:
-    """`calls` are those that came with a whole request message, in order."""
+    """`calls` are those that came with a whole request message, in order. `at_once`: so many of one connection are served
+    beside each other (None: as many as there are), from the next start() on."""
 
     def __init__(self, path):
         self.path = path
+        self.at_once = None
         self.state = _State()
         self.calls = []
         self._handlers = {}
@@ -206,7 +208,8 @@ class Runtime:
             handlers=[_AnyMethod(self, self._killed)],
             options=[("grpc.max_metadata_size", 1 << 20),
                      ("grpc.max_receive_message_length", MESSAGE_BYTES_MAX),
-                     ("grpc.max_send_message_length", -1)])
+                     ("grpc.max_send_message_length", -1),
+                     *([("grpc.max_concurrent_streams", self.at_once)] if self.at_once else [])])
         assert self._server.add_insecure_port(f"unix:{self.path}"), f"cannot listen on {self.path}"
         self._server.start()
 
