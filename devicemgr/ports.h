@@ -225,7 +225,7 @@ struct devicemgr_ports {
                            const struct devicemgr_claim *claim, uint64_t timeout_ms);
     void (*driver_unprepare)(void *user, uint64_t instance, uint64_t call,
                              const struct devicemgr_claim *claim, uint64_t timeout_ms);
-    /* As driver_unprepare, of what is owed to a driver that is the kubelet's by now, which may have had
+    /* As driver_unprepare, of what is owed to a driver that is the kubelet's by now, or was since, which may have had
      * the claim prepared again: as long as that has it in its own books nothing is sent, and the call
      * fails. Not called where nobody calls devicemgr_driver_moved(). */
     void (*driver_settle)(void *user, uint64_t instance, uint64_t call,

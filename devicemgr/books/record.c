@@ -383,6 +383,7 @@ uint8_t *record_of_claim(const struct claim *claim, const char *boot_id, size_t 
     row.response = (ProtobufCBinaryData){claim->response_bytes, claim->response};
     row.sent = claim->sent;
     row.unanswered = claim->unanswered;
+    row.moved = claim->moved;
     row.local = claim->local;
     row.prepared_ms = claim->prepared_ms;
     if (claim->prepared_ms > 0)
@@ -455,6 +456,8 @@ int record_restore_claim(struct claims *claims, uint64_t now_ms, const char *boo
             !claims_set_response(claims, claim, row->response.data, row->response.len))
             abort(); /* it was looked at */
         claim_set_restored(claim, state, now_ms, row->sent, row->unanswered, row->local);
+        if (row->moved && state == CLAIM_OWED)
+            claim_set_moved(claim);
         if (is_of_boot(row, now_ms, boot_id))
             claim_set_prepared(claim, row->prepared_ms);
         claim->stored = true;

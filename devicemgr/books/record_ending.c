@@ -38,6 +38,7 @@ uint8_t *record_of_ending(const struct ending *ending, const char *boot_id, size
     row.asked_ms = ending_asked_ms(ending);
     row.due_ms = ending->due_ms;
     row.static_pod = ending->static_pod;
+    row.earlier_boot = ending->earlier_boot;
     row.asks = all;
     for (const struct ending_ask *ask = ending->asks; ask; ask = ask->next) {
         ask_of(ask, &asks[row.n_asks]);
@@ -108,7 +109,8 @@ int record_restore_ending(struct endings *endings, uint64_t now_ms, const char *
         struct ending *ending = endings_add(endings, row->pod_uid, row->namespace_, row->name);
 
         restore_asks(ending, row, now_ms, is_boot);
-        ending_set_restored(ending, state, is_boot ? row->due_ms : 0, row->static_pod, !is_boot);
+        ending_set_restored(ending, state, is_boot ? row->due_ms : 0, row->static_pod,
+                            !is_boot || row->earlier_boot);
         ending->stored = true;
         result = 0;
     }

@@ -23,6 +23,17 @@ static bool is_static(const struct devicemgr_sandbox *told)
     return false;
 }
 
+/* One that was asked for in an earlier boot is like all others from now on. */
+static void note_ending(struct state *state, const char *pod_uid)
+{
+    struct ending *ending = endings_edit(&state->endings, pod_uid);
+
+    if (!ending || !ending->earlier_boot)
+        return;
+    ending_set_seen(ending);
+    dirty_touch_ending(state, ending, false);
+}
+
 struct sandbox *runtime_note_sandbox(struct state *state, const struct devicemgr_sandbox *told)
 {
     struct pod *pod = pods_ensure(&state->pods, told->pod_uid, told->pod_namespace, told->pod_name);
@@ -32,6 +43,7 @@ struct sandbox *runtime_note_sandbox(struct state *state, const struct devicemgr
     pod_set_boot(pod, state->settings.boot_id);
     if (is_static(told))
         pod_set_static(pod);
+    note_ending(state, told->pod_uid);
     ledger_touch_pod(state, pod);
     return sandbox;
 }

@@ -127,8 +127,10 @@ static void learn(struct state *state, const struct devicemgr_shutdown_said *sai
 {
     struct shutdown *shutdown = &state->shutdown;
 
-    if (said->kubelet_locked && shutdown->state == SHUTDOWN_BEGUN)
+    if (said->kubelet_locked && shutdown->state == SHUTDOWN_BEGUN && !shutdown->by_kubelet) {
         shutdown_set_by_kubelet(shutdown);
+        dirty_touch_shutdown(state);
+    }
     if (shutdown->limit_ms != 0 || said->limit_ms == 0)
         return;
     shutdown_set_limit(shutdown, said->limit_ms);
@@ -220,23 +222,33 @@ static void make_groups(struct state *state)
     begin_group(state, 0);
 }
 
+/* Whether nothing is to be asked for: its end has come, or was asked for by an earlier process, or in a shutdown before
+ * this one, and comes in time. */
+static bool is_asked(const struct state *state, const char *pod_uid, uint64_t ends_ms)
+{
+    const struct ending *ending = endings_find(&state->endings, pod_uid);
+    const struct ending_ask *ask =
+        ending ? ending_find_ask(ending, END_SHUTDOWN, END_SHUTDOWN_TOKEN) : NULL;
+
+    return ask && (ending_is_over(ending) || later_by(ask->asked_ms, ask->grace_ms) <=
+                                                 later(ends_ms, state->now_ms + END_GRACE_MS_MIN));
+}
+
 /* Those of the group whose turn it is. */
 static void ask_for_group(struct shutdowns *shutdowns)
 {
     struct state *state = shutdowns->state;
     const struct shutdown *shutdown = &state->shutdown;
-    uint64_t left_ms = ago(shutdown_group_ends_ms(shutdown), state->now_ms);
+    uint64_t ends_ms = shutdown_group_ends_ms(shutdown);
 
     for (struct shutdown_pod *pod = shutdown->pods; pod; pod = pod->hh.next) {
         const struct pod *is = pods_find(&state->pods, pod->uid);
-        const struct ending *ending = endings_find(&state->endings, pod->uid);
 
         if (pod->asked || pod->group != shutdown->group)
             continue;
         pod->asked = true;
-        if (is && leaving_pod(state, is) &&
-            !(ending && ending_find_ask(ending, END_SHUTDOWN, END_SHUTDOWN_TOKEN)))
-            put_step(shutdowns, pod->uid, true, left_ms);
+        if (is && leaving_pod(state, is) && !is_asked(state, pod->uid, ends_ms))
+            put_step(shutdowns, pod->uid, true, ago(ends_ms, state->now_ms));
     }
 }
 
@@ -341,7 +353,8 @@ uint64_t shutdowns_next_ms(const struct shutdowns *shutdowns)
                    ? earlier(known_by_ms(shutdown), shutdown_deadline_ms(shutdown))
                    : shutdown_deadline_ms(shutdown);
     case SHUTDOWN_GROUPS:
-        return state->draining ? shutdown_deadline_ms(shutdown) : shutdown_group_ends_ms(shutdown);
+        return state->draining || !state->listing.listed ? shutdown_deadline_ms(shutdown)
+                                                         : shutdown_group_ends_ms(shutdown);
     case SHUTDOWN_KUBELET:
         return shutdown_deadline_ms(shutdown);
     case SHUTDOWN_OVER:

@@ -37,7 +37,7 @@ static void revert(struct tasks *tasks, struct task *task)
 /* Of one that is called. */
 static enum action_kind action_of(const struct task *task)
 {
-    if (task->owed && task->elsewhere)
+    if (task->owed && task->settles)
         return ACTION_DRIVER_SETTLE;
     return task->kind == TASK_PREPARE ? ACTION_DRIVER_PREPARE : ACTION_DRIVER_UNPREPARE;
 }
@@ -54,7 +54,6 @@ static void call(struct tasks *tasks, struct task *task, const struct driver_ins
     struct state *state = tasks->state;
     struct action *action;
 
-    task->elsewhere = instance->elsewhere;
     action = action_push(&state->actions, action_of(task), instance->number);
     task->phase = TASK_CALLING;
     for (struct claimant *c = task->claimants; c; c = c->next)
@@ -129,12 +128,16 @@ static void without_driver(struct tasks *tasks, struct task *task)
     task->before = claim->state;
     task->phase = TASK_STORING;
     set_state(tasks, task, CLAIM_OWED);
+    task_note_moved(tasks, claim);
 }
 
-/* It has been said that it is unprepared, and goes out as soon as the driver is there. Who asks once more
- * after the store has lost that waits until it has it again. */
+/* It has been said that it is unprepared, and goes out as soon as the driver is there; where the kubelet may have it
+ * prepared by itself since then, unless it does. It has not if it asks here. Who asks once more after the store has
+ * lost that waits until it has it again. */
 static void owed(struct tasks *tasks, struct task *task, const struct driver_instance *instance)
 {
+    bool settles;
+
     if (task_is_asked(task, TASK_UNPREPARE) && !task->claim->durable) {
         task->kind = TASK_UNPREPARE;
         task->before = CLAIM_OWED;
@@ -143,7 +146,13 @@ static void owed(struct tasks *tasks, struct task *task, const struct driver_ins
         return;
     }
     task_answer_unprepared(tasks, task);
-    if (!instance || !task_owed_may_go(tasks, task))
+    if (!instance)
+        return;
+    settles = instance->elsewhere || (task->claim->moved && !task_is_asked(task, TASK_PREPARE));
+    if (task->settles && !settles) /* in whose way it was is not any more */
+        task_owed_anew(task);
+    task->settles = settles;
+    if (!task_owed_may_go(tasks, task))
         return;
     task->kind = TASK_UNPREPARE;
     task->before = CLAIM_OWED;

@@ -83,7 +83,7 @@ struct task {
     enum task_kind kind;        /* but in IDLE: what is being done */
     enum claim_state before;    /* but in IDLE: what the claim was */
     bool owed;                  /* CALLING: it is what is owed, */
-    bool elsewhere;             /* and the driver has moved to the kubelet */
+    bool settles;               /* and the kubelet may have the claim prepared by itself */
     uint64_t commit;            /* STORING, KEEPING: which carries it; 0: none yet */
     uint64_t call;              /* CALLING */
     uint64_t instance;          /* likewise: of whom */
@@ -233,6 +233,8 @@ void task_users_listed(struct tasks *tasks, struct claim *claim,
 
 /* ---- task_moved.c, for both ---- */
 
+/* What is owed to a driver that has moved, it may be said by the kubelet to be used again. */
+void task_note_moved(struct tasks *tasks, struct claim *claim);
 /* The claim is the kubelet's, and nothing is left to be done for it here. */
 bool task_is_the_kubelets(const struct tasks *tasks, const struct claim *claim);
 

@@ -19,12 +19,22 @@ bool task_is_the_kubelets(const struct tasks *tasks, const struct claim *claim)
            claim_state_kept(claim->state) && claim->state != CLAIM_OWED;
 }
 
+/* It may prepare the claim there itself, and the driver may be here again before it was told what it is owed. */
+void task_note_moved(struct tasks *tasks, struct claim *claim)
+{
+    if (claim->state != CLAIM_OWED || claim->moved || !has_moved(tasks, claim->driver))
+        return;
+    claim_set_moved(claim);
+    dirty_touch_claim(tasks->state, claim);
+}
+
 void tasks_let_go(struct tasks *tasks)
 {
     struct claim *claim, *next;
 
     HASH_ITER(hh, tasks->state->claims.by_key, claim, next)
     {
+        task_note_moved(tasks, claim);
         if (task_find(tasks, claim) || !task_is_the_kubelets(tasks, claim))
             continue;
         dirty_touch_claim(tasks->state, claim);

@@ -200,6 +200,7 @@ static void enter(struct claim *claim, enum claim_state state, uint64_t now_ms)
     claim->sent = (claim->sent || state == CLAIM_SENT) && state != CLAIM_NEW;
     claim->unanswered =
         state == CLAIM_SENT || (claim->unanswered && state != CLAIM_PREPARED && state != CLAIM_NEW);
+    claim->moved = claim->moved && state == CLAIM_OWED;
     if (state == CLAIM_SENT) /* of what is allocated now */
         claim->local = claim->local && !claim_local_doubted(claim);
 }
@@ -221,6 +222,12 @@ void claim_set_restored(struct claim *claim, enum claim_state state, uint64_t no
     claim->sent = sent;
     claim->unanswered = unanswered || state == CLAIM_SENT;
     claim->local = local;
+}
+
+void claim_set_moved(struct claim *claim)
+{
+    assert(claim->state == CLAIM_OWED);
+    claim->moved = true;
 }
 
 void claim_set_prepared(struct claim *claim, uint64_t prepared_ms)

@@ -166,6 +166,11 @@ void ending_set_pod_grace(struct ending *ending, uint64_t pod_grace_ms)
     ending->pod_grace_ms = pod_grace_ms;
 }
 
+void ending_set_seen(struct ending *ending)
+{
+    ending->earlier_boot = false;
+}
+
 void ending_set_due(struct ending *ending, uint64_t due_ms)
 {
     ending->due_ms = earlier(moment_or_never(ending->due_ms), due_ms);

@@ -73,7 +73,7 @@ struct ending {
     uint64_t due_ms;       /* when what was sent last kills; 0: nothing was sent */
     uint64_t pod_grace_ms; /* the pod's own, which its containers say; 0: none was seen */
     bool static_pod;       /* of a manifest: the API server knows it by another uid */
-    bool earlier_boot;     /* it was asked for in one */
+    bool earlier_boot;     /* it was asked for in one, and its pod was not seen since */
     bool unconfirmed; /* of a row, and by eviction alone: nothing is sent before that is so still */
     bool stored;      /* the store may have a row of it; checkpoint.c's */
     bool changed;     /* since the last commit began, in what somebody is to be told of */
@@ -119,6 +119,8 @@ void ending_set_restored(struct ending *ending, enum ending_state state, uint64_
                          bool static_pod, bool earlier_boot);
 void ending_set_static(struct ending *ending);
 void ending_set_pod_grace(struct ending *ending, uint64_t pod_grace_ms);
+/* Its pod is there in this boot. */
+void ending_set_seen(struct ending *ending);
 /* It kills then at the latest. Never later than before. */
 void ending_set_due(struct ending *ending, uint64_t due_ms);
 

@@ -637,6 +637,30 @@ static void a_pod_of_before_a_reboot_may_come_back(void **state)
     assert_int_equal(endings_len(&w->mgr->state.endings), 0);
 }
 
+/* What is stored meanwhile, in that boot, does not make it one of it. */
+static void nor_is_it_forgotten_by_another_restart_then(void **state)
+{
+    struct world *w = *state;
+
+    stopping(w, 30000);
+    w->settings.boot_id = "boot-2";
+    world_restart(w);
+    kubelet_lists(w);
+    runtime_listed(w, "");
+    stored(w);
+    world_restart(w);
+    kubelet_lists(w);
+    runtime_listed(w, "");
+    stored(w);
+    assert_int_equal(endings_len(&w->mgr->state.endings), 1);
+    runtime_listed(w, "u1/main!"); /* it has come back: from now on it is like all others */
+    stored(w);
+    pass(w, 10000);
+    runtime_listed(w, "");
+    stored(w);
+    assert_int_equal(endings_len(&w->mgr->state.endings), 0);
+}
+
 static void there_is_a_most_of_it(void **state)
 {
     struct world *w = *state;
@@ -896,6 +920,7 @@ int main(void)
         HERE(what_cannot_be_stored_is_done_all_the_same),
         HERE(a_pod_that_is_gone_is_forgotten),
         HERE(a_pod_of_before_a_reboot_may_come_back),
+        HERE(nor_is_it_forgotten_by_another_restart_then),
         HERE(there_is_a_most_of_it),
         CLUSTER(the_cluster_is_asked),
         CLUSTER(a_static_pod_is_ended_here),

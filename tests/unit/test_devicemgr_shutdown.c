@@ -401,30 +401,49 @@ static void what_was_known_for_an_earlier_one_is_not(void **state)
     assert_int_equal(view(w).group, 2);
 }
 
-/* Its own, if that is shorter: 30 s is the default of who says none. */
-static void a_pods_own_grace_counts_if_it_is_shorter(void **state)
+/* What the kubelet writes on a container. 30 s is the default of who says none. */
+static void listed_with_grace(struct world *w, const char *seconds)
 {
-    static const struct devicemgr_annotation OWN = {"io.kubernetes.pod.terminationGracePeriod",
-                                                    "4"};
-    struct world *w = *state;
+    const struct devicemgr_annotation own = {"io.kubernetes.pod.terminationGracePeriod", seconds};
     const struct devicemgr_sandbox sandbox = {
         .id = "s-u1", .pod_uid = "u1", .pod_namespace = "ns", .pod_name = "u1", .ready = true};
     const struct devicemgr_container container = {.id = "c-u1-main",
                                                   .sandbox_id = "s-u1",
                                                   .name = "main",
                                                   .running = true,
-                                                  .annotations = &OWN,
+                                                  .annotations = &own,
                                                   .annotations_len = 1};
 
     devicemgr_runtime_listing(w->mgr);
     devicemgr_runtime_listed(w->mgr, w->now_ms, &sandbox, 1, &container, 1);
+    devicemgr_run(w->mgr);
+}
+
+static void a_pods_own_grace_counts_if_it_is_shorter(void **state)
+{
+    struct world *w = *state;
+
+    listed_with_grace(w, "4");
     goes_down(w, w->now_ms, 0, "");
     stored(w);
     ignore_all(w);
     world_restart(w); /* that it is the most is stored, too */
-    devicemgr_runtime_listing(w->mgr);
-    devicemgr_runtime_listed(w->mgr, w->now_ms, &sandbox, 1, &container, 1);
+    listed_with_grace(w, "4");
+    assert_string_equal(stops(w), "c-u1-main:4000");
+}
+
+static void so_it_does_of_who_is_being_stopped(void **state)
+{
+    struct world *w = *state;
+
+    listed_with_grace(w, "4");
+    devicemgr_end(w->mgr, w->now_ms, 5, "ns/u1", 30000, true, "tired", 5);
     devicemgr_run(w->mgr);
+    stored(w);
+    listed_with_grace(w, "4");
+    assert_string_equal(stops(w), "c-u1-main:30000");
+    goes_down(w, w->now_ms, 0, "");
+    stored(w);
     assert_string_equal(stops(w), "c-u1-main:4000");
 }
 
@@ -624,6 +643,23 @@ static void a_lock_that_a_kubelet_had_before_counts(void **state)
     assert_string_equal(view(w).state, "kubelet");
 }
 
+/* Its lock may be gone when somebody looks again. */
+static void that_a_kubelet_does_it_is_stored(void **state)
+{
+    struct world *w = *state;
+    uint64_t since_ms = w->now_ms;
+
+    world_fresh(w); /* what runs is not known, so that nothing is begun */
+    goes_down(w, since_ms, 60000, "u1:0");
+    stored(w);
+    goes_down_by_kubelet(w, 60000);
+    stored(w);
+    world_restart(w);
+    goes_down(w, since_ms, 60000, "u1:0");
+    runtime_listed(w, "u1/main");
+    assert_string_equal(view(w).state, "kubelet");
+}
+
 /* ---- cancelled ---- */
 
 static void what_was_not_begun_stays(void **state)
@@ -708,6 +744,27 @@ static void a_later_one_counts(void **state)
     assert_int_equal(view(w).group, 1);
 }
 
+/* Those of them whose stop has come to its end are not begun anew. */
+static void a_later_one_with_less_time_shortens_what_goes_on(void **state)
+{
+    struct world *w = *state;
+    uint64_t asked;
+
+    three_pods_go(w);
+    pass(w, 1);
+    goes_down(w, w->now_ms, 16000, "u1:0 u2:2000000000 u3:2000001000");
+    stored(w);
+    assert_string_equal(stops(w), "c-u1-main:10000");
+    world_restart(w); /* the same one: as it was stored */
+    ignore_all(w);
+    assert_string_equal(listed(w, THREE_PODS), "c-u1-main:9000");
+    ended(w, "u1/main! u2/main u3/main");
+    asked = w->mgr->ends.counts.asked;
+    pass(w, 1);
+    goes_down(w, w->now_ms, 3000, "u1:0 u2:2000000000 u3:2000001000");
+    assert_int_equal(w->mgr->ends.counts.asked, asked);
+}
+
 static void a_moment_to_come_is_now(void **state)
 {
     struct world *w = *state;
@@ -762,6 +819,20 @@ static void it_goes_on_after_a_restart(void **state)
     ignore_all(w);
     assert_string_equal(listed(w, "~u1/main! ~u2/main! ~u3/main!"), "");
     assert_int_equal(view(w).remaining, 0);
+}
+
+/* The time of its group is over, and nothing is to be done about it before there is a list. */
+static void a_runtime_that_does_not_list_is_not_waited_for_at_every_moment(void **state)
+{
+    struct world *w = *state;
+
+    three_pods_go(w);
+    world_restart(w);
+    w->now_ms += 25000;
+    devicemgr_tick(w->mgr, w->now_ms);
+    devicemgr_run(w->mgr);
+    assert_true(shutdowns_next_ms(&w->mgr->shutdowns) > w->now_ms);
+    ignore_all(w);
 }
 
 static void what_was_cancelled_before_a_restart_is_taken_back_then(void **state)
@@ -888,6 +959,7 @@ int main(void)
         TEST(priorities_that_come_in_time_count, pair_setup),
         TEST(what_was_known_for_an_earlier_one_is_not, pair_setup),
         TEST(a_pods_own_grace_counts_if_it_is_shorter, pair_setup),
+        TEST(so_it_does_of_who_is_being_stopped, pair_setup),
         TEST(what_was_in_the_making_belongs_to_the_group_under_way, pair_setup),
         TEST(a_pod_that_is_gone_is_not_waited_for, pair_setup),
         TEST(sandboxes_are_stopped_behind_their_containers, pair_setup),
@@ -901,14 +973,17 @@ int main(void)
         TEST(a_kubelet_that_ends_them_is_waited_for, pair_setup),
         TEST(a_kubelet_is_not_waited_for_for_ever, pair_setup),
         TEST(a_lock_that_a_kubelet_had_before_counts, pair_setup),
+        TEST(that_a_kubelet_does_it_is_stored, pair_setup),
         TEST(what_was_not_begun_stays, pair_setup),
         TEST(what_was_asked_and_not_sent_is_taken_back, pair_setup),
         TEST(others_that_want_a_pod_to_end_want_it_still, pair_setup),
         TEST(settings_that_switch_it_off_end_it, pair_setup),
         TEST(a_later_one_counts, pair_setup),
+        TEST(a_later_one_with_less_time_shortens_what_goes_on, pair_setup),
         TEST(a_moment_to_come_is_now, pair_setup),
         TEST(a_machine_that_does_not_go_down_is_used_again, pair_setup),
         TEST(it_goes_on_after_a_restart, pair_setup),
+        TEST(a_runtime_that_does_not_list_is_not_waited_for_at_every_moment, pair_setup),
         TEST(what_was_cancelled_before_a_restart_is_taken_back_then, pair_setup),
         TEST(settings_of_another_start_switch_it_off, pair_setup),
         TEST(another_boot_knows_nothing_of_it, pair_setup),

@@ -259,11 +259,65 @@ static void what_fails_there_is_told_again(void **state)
     driver_connected(w, 9);
     expect(w, "settle c1 (ns/c1) at 9 *");
     driver_deregister(w, 9);
-    driver_register(w, 2, DRIVER, "/x/2.sock"); /* here: the kubelet asks through us */
-    expect(w, "driver 2 registered");
-    expect_stored(w, "commit driver " DRIVER);
-    driver_connected(w, 2);
+    assert_int_equal(logged(w, "the kubelet uses it"), 0);
+}
+
+static void is_back(struct world *w, uint64_t instance)
+{
+    driver_register(w, instance, DRIVER, "/x/2.sock");
+    devicemgr_driver_connected(w->mgr, w->now_ms, instance);
+    ignore_all(w);
+    devicemgr_run(w->mgr);
+}
+
+/* A pod runs with it that the kubelet has prepared it for there. */
+static void nor_is_it_told_so_when_it_is_back(void **state)
+{
+    struct world *w = *state;
+
+    c1_owed_and_moved(w);
+    world_restart(w); /* which knows that it was the kubelet's */
+    is_back(w, 2);
+    expect(w, "settle c1 (ns/c1) at 2 *");
+    while (w->pending)
+        committed(w);
+    ignore_all(w);
+    world_restart(w); /* and so does one that finds it here */
+    is_back(w, 3);
+    expect(w, "settle c1 (ns/c1) at 3 *");
+    while (w->pending)
+        committed(w);
+    ignore_all(w);
+    claim_failed(w, 14, "the kubelet uses it");
+    expect_nothing(w);
+    pass(w, OWED_RETRY_MS_MIN);
+    expect(w, "settle c1 (ns/c1) at 3 *");
+    claim_unprepared(w);
+    expect_stored(w, "commit -claim c1 *");
+}
+
+/* It is not prepared for any pod, then: a kubelet has it in its books before it asks. */
+static void but_if_the_kubelet_asks_for_it_here(void **state)
+{
+    struct world *w = *state;
+
+    c1_owed_and_moved(w);
+    is_back(w, 2);
+    expect(w, "settle c1 (ns/c1) at 2 *");
+    while (w->pending)
+        committed(w);
+    ignore_all(w);
+    claim_failed(w, 14, "the kubelet uses it");
+    prepare(w, 7, "c1");
     expect(w, "unprepare c1 (ns/c1) at 2 *");
+    claim_failed(w, 2, "it is busy"); /* not at once again */
+    expect_nothing(w);
+    pass(w, OWED_RETRY_MS_MIN);
+    expect(w, "unprepare c1 (ns/c1) at 2 *");
+    claim_unprepared(w);
+    expect_stored(w, "commit -claim c1 *");
+    expect_stored(w, "commit claim c1 *");
+    expect(w, "prepare c1 (ns/c1) at 2 *");
 }
 
 #define CLAIMS_TEST(name) cmocka_unit_test_setup_teardown(name, claims_setup, world_teardown)
@@ -280,6 +334,8 @@ int main(void)
         CLAIMS_TEST(what_waits_for_it_is_asked_there),
         CLAIMS_TEST(it_is_told_there_what_it_is_owed),
         CLAIMS_TEST(what_fails_there_is_told_again),
+        CLAIMS_TEST(nor_is_it_told_so_when_it_is_back),
+        CLAIMS_TEST(but_if_the_kubelet_asks_for_it_here),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
