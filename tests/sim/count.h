@@ -117,7 +117,39 @@
     X(TAINT_KILLED, "shims killed beside taints")                                                  \
     X(TAINT_KUBELET, "kubelets restarted beside taints")                                           \
     X(TAINT_GONE, "pods that have gone in the end")                                                \
-    X(TAINT_RUNS, "pods that run in the end")
+    X(TAINT_RUNS, "pods that run in the end")                                                      \
+    X(DOWN_BEGUN, "shutdowns of the machine that the shim was told of")                            \
+    X(DOWN_ANOTHER, "others, told of before the first was over")                                   \
+    X(DOWN_CANCELLED, "that were cancelled")                                                       \
+    X(DOWN_SWITCHED_OFF, "that the settings switched off")                                         \
+    X(DOWN_GIVEN_UP, "that were given up")                                                         \
+    X(DOWN_BOOTED, "machines booted anew")                                                         \
+    X(DOWN_RESTORED, "starts of the shim in the middle of one")                                    \
+    X(DOWN_KILLED, "shims killed beside shutdowns")                                                \
+    X(DOWN_COMMIT_FAILED, "commits that failed beside them")                                       \
+    X(DOWN_UNKNOWN, "shutdowns without the cluster's priorities")                                  \
+    X(DOWN_BY_KUBELET, "that a kubelet does itself")                                               \
+    X(DOWN_SHORTENED, "whose times were shortened")                                                \
+    X(DOWN_UNLISTED, "that were over before the runtime had listed")                               \
+    X(DOWN_LATE, "that had no time left")                                                          \
+    X(DOWN_OVER, "that came to their end")                                                         \
+    X(DOWN_GROUP_OVER, "groups whose pods were over")                                              \
+    X(DOWN_GROUP_LATE, "groups whose time was over")                                               \
+    X(DOWN_ASKED, "pods that are to end in one")                                                   \
+    X(DOWN_ASKED_AGAIN, "those that were to in one before, and have less time")                    \
+    X(DOWN_ENDED_TOO, "ends that an operator asks for beside that")                                \
+    X(DOWN_STOPPED, "containers stopped for it")                                                   \
+    X(DOWN_HOLDERS, "those of pods with devices")                                                  \
+    X(DOWN_STOP_FAILED, "stops that failed")                                                       \
+    X(DOWN_BOXES, "sandboxes stopped behind their containers")                                     \
+    X(DOWN_GOES_ON, "ends that went on after it was cancelled")                                    \
+    X(DOWN_CAME_LATE, "sandboxes that ran after it began")                                         \
+    X(DOWN_MADE_LATE, "containers that did")                                                       \
+    X(DOWN_REFUSED, "creates refused as the machine goes down")                                    \
+    X(DOWN_REFUSED_ENDED, "those refused as their pod was ended")                                  \
+    X(DOWN_SANDBOX_REFUSED, "sandboxes refused")                                                   \
+    X(DOWN_MADE, "containers and sandboxes made beside it")                                        \
+    X(DOWN_RUNS, "pods that run after it")
 
 enum count {
 #define X(name, words) COUNT_##name,

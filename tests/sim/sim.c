@@ -12,6 +12,7 @@
  *   --unasked                    nobody asks why meanwhile, which is to make no difference
  *   --settled                    the settings stay as they were
  *   --unsteered                  there is no operator, as to a device manager that knows of none
+ *   --only WORLD                 of the worlds of a seed this small one: ends, taints, down
  *
  * The last line is "N passed, N failed": properties that were looked at (property.h) and, of enough
  * seeds, situations that must be reached (count.h). The line before tells of the seeds.
@@ -22,8 +23,10 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
+#include "tests/sim/down_world.h"
 #include "tests/sim/end_world.h"
 #include "tests/sim/property.h"
 #include "tests/sim/taint_world.h"
@@ -43,9 +46,18 @@ struct arguments {
     bool settled;
     bool unsteered;
     FILE *decisions;
+    bool (*only)(struct world *w);
 };
 
 static struct world world;
+
+/* Those that are beside the large one. */
+static const struct {
+    const char *name;
+    bool (*run)(struct world *w);
+} SMALL[] = {{"ends", end_world_run}, {"taints", taint_world_run}, {"down", down_world_run}};
+
+#define SMALL_LEN (sizeof SMALL / sizeof *SMALL)
 
 static const struct argp_option OPTIONS[] = {
     {"seeds", 'n', "N", 0, "How many seeds (default 1000)", 0},
@@ -58,6 +70,7 @@ static const struct argp_option OPTIONS[] = {
     {"unasked", 'u', NULL, 0, "Nobody asks why", 0},
     {"settled", 'c', NULL, 0, "The settings stay as they were", 0},
     {"unsteered", 'o', NULL, 0, "There is no operator", 0},
+    {"only", 'w', "WORLD", 0, "Only this small world: ends, taints, down", 0},
     {"verbose", 'v', NULL, 0, "Print every event", 0},
     {0},
 };
@@ -100,6 +113,14 @@ static error_t parse_option(int key, char *value, struct argp_state *state)
     case 'o':
         args->unsteered = true;
         return 0;
+    case 'w':
+        for (size_t i = 0; i < SMALL_LEN; i++) {
+            if (strcmp(SMALL[i].name, value) == 0)
+                args->only = SMALL[i].run;
+        }
+        if (!args->only)
+            argp_error(state, "there is no such small world: %s", value);
+        return 0;
     case 'v':
         args->verbose = true;
         return 0;
@@ -139,6 +160,20 @@ static void on_death(void)
     print_failure("the sanitizer ends it");
 }
 
+static bool run_worlds(const struct play *play, const struct arguments *args)
+{
+    bool holds;
+
+    if (args->only) {
+        world = (struct world){.play = *play};
+        return args->only(&world);
+    }
+    holds = world_run(&world, play);
+    for (size_t i = 0; holds && !args->decisions && i < SMALL_LEN; i++)
+        holds = SMALL[i].run(&world);
+    return holds;
+}
+
 /* Of one that fails the last events are printed, for which it is run again. */
 static bool run_seed(uint64_t seed, const struct arguments *args)
 {
@@ -152,12 +187,10 @@ static bool run_seed(uint64_t seed, const struct arguments *args)
     bool holds;
 
     alarm(SEED_SECONDS_MAX);
-    holds = world_run(&world, &play);
-    if (holds && !args->decisions)
-        holds = end_world_run(&world) && taint_world_run(&world);
+    holds = run_worlds(&play, args);
     if (args->decisions)
         decisions_write(&world, args->decisions);
-    if (!holds && !args->verbose && !args->quiet) {
+    if (!holds && !args->verbose && !args->quiet && !args->only) {
         play.recording = true;
         world_fini(&world);
         world_run(&world, &play);
@@ -170,19 +203,19 @@ static bool run_seed(uint64_t seed, const struct arguments *args)
     return holds;
 }
 
-static int summarize(uint64_t seeds, uint64_t failed, uint64_t steps)
+static int summarize(const struct arguments *args, uint64_t seeds, uint64_t failed, uint64_t steps)
 {
     size_t looked_at, broken, missing = counts_missing();
 
     properties_count(&looked_at, &broken);
     counts_print();
-    if (seeds < COUNT_SEEDS_MIN)
+    if (seeds < COUNT_SEEDS_MIN || args->only)
         missing = 0;
     if (missing > 0)
         printf("%zu of these situations were not reached\n", missing);
     printf("%" PRIu64 " seeds, %" PRIu64 " failed, %" PRIu64 " events\n", seeds, failed, steps);
     printf("%zu passed, %zu failed\n",
-           looked_at - broken + (seeds < COUNT_SEEDS_MIN ? 0 : COUNTS_LEN - missing),
+           looked_at - broken + (seeds < COUNT_SEEDS_MIN || args->only ? 0 : COUNTS_LEN - missing),
            broken + missing);
     return broken + missing == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
 }
@@ -207,5 +240,5 @@ int main(int argc, char **argv)
     printf("longest until all pods had what they asked for: %" PRIu64 " s\n", rest_ms / 1000);
     if (args.decisions && fclose(args.decisions) != 0)
         return EXIT_FAILURE;
-    return summarize(i, failed, steps);
+    return summarize(&args, i, failed, steps);
 }
