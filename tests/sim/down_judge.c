@@ -131,12 +131,35 @@ void down_judge_stop_cancelled(struct down_world *d, unsigned container)
                "what was sent when the machine was to go down comes to its end: c%u", container);
 }
 
+static bool box_is_being_stopped(const struct down_world *d, unsigned sandbox)
+{
+    for (size_t i = 0; i < DW_STOPS; i++) {
+        if (d->boxes[i].op && d->boxes[i].sandbox == sandbox)
+            return true;
+    }
+    return false;
+}
+
+/* Of one that the machine's end has asked for nothing runs any more, as the list has shown: its sandbox follows. */
+static void check_box(struct down_world *d, const struct dw_pod *pod, const struct dw_pod *was)
+{
+    if (d->plan.state == DW_NONE || pod->asks[DW_SHUTDOWN] != DW_DUE || !pod->shown ||
+        pod->may_refuse || was->runs || pod->runs || pod->create || !was->ready || !pod->ready ||
+        pod->sandbox != was->sandbox || pod->sandbox == pod->failed ||
+        down_is_being_stopped(d, pod))
+        return;
+    check_that(d->w, box_is_being_stopped(d, pod->sandbox),
+               "a sandbox of which nothing runs any more is stopped: s%u", pod->sandbox);
+}
+
 /* What it shows to run and is to end is told so. */
 void down_judge_listed(struct down_world *d)
 {
     for (size_t i = 0; i < DW_PODS && !*d->w->broken; i++) {
         const struct dw_pod *pod = &d->pods[i], *was = &d->snapshot[i];
 
+        if (pod->there && pod->uid == was->uid)
+            check_box(d, pod, was);
         if (!pod->there || pod->uid != was->uid || !was->runs || !pod->runs ||
             pod->container != was->container)
             continue;

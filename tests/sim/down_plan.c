@@ -369,8 +369,7 @@ void down_plan_observe(struct down_world *d)
 
 /* ---- what must have been done ---- */
 
-/* Of any container that it had. */
-static bool is_being_stopped(const struct down_world *d, const struct dw_pod *pod)
+bool down_is_being_stopped(const struct down_world *d, const struct dw_pod *pod)
 {
     for (size_t i = 0; i < DW_STOPS; i++) {
         if (d->stops[i].op && d->stops[i].uid == pod->uid)
@@ -385,7 +384,8 @@ static bool is_settled(const struct down_world *d, size_t i)
     const struct dw_pod *pod = &d->pods[i];
 
     return d->plan.parts[i].uid == pod->uid && pod->there && pod->asks[DW_SHUTDOWN] == DW_DUE &&
-           pod->shown && !pod->runs && !pod->ready && !pod->create && !is_being_stopped(d, pod);
+           pod->shown && !pod->runs && !pod->ready && !pod->create &&
+           !down_is_being_stopped(d, pod);
 }
 
 static bool group_is_settled(const struct down_world *d)

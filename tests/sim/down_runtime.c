@@ -76,13 +76,17 @@ void down_stop_fails(struct down_world *d, struct dw_stop *slot)
 
 /* ---- sandboxes ---- */
 
-static void box_stops(struct down_world *d, unsigned sandbox)
+static void box_stops(struct down_world *d, unsigned sandbox, bool fails)
 {
     for (size_t i = 0; i < DW_PODS; i++) {
         struct dw_pod *pod = &d->pods[i];
 
         if (!pod->there || pod->sandbox != sandbox)
             continue;
+        if (fails) {
+            pod->failed = sandbox;
+            continue;
+        }
         if (pod->runs)
             down_container_exits(d, pod, false);
         pod->ready = false;
@@ -98,8 +102,7 @@ void down_boxes_stop(struct down_world *d)
         if (!stop.op)
             continue;
         d->boxes[i] = (struct dw_box_stop){0};
-        if (!fails)
-            box_stops(d, stop.sandbox);
+        box_stops(d, stop.sandbox, fails);
         down_note(d, "s%u is stopped%s", stop.sandbox, fails ? ", which fails" : "");
         devicemgr_sandbox_stop_ended(d->core, d->now_ms, stop.op, fails ? CODE_UNAVAILABLE : 0,
                                      fails ? "it is away" : "");

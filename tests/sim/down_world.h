@@ -62,6 +62,7 @@ struct dw_pod {
     /* its sandbox */
     unsigned sandbox; /* 0: none */
     unsigned attempt;
+    unsigned failed; /* the one whose stop has failed: it may be stopping still */
     unsigned coming; /* the next one is being run, and the shim has not heard of it yet; 0: none */
     bool ready;
     bool known; /* the core has heard of it, in this life */
@@ -267,6 +268,9 @@ void down_plan_judge(struct down_world *d);
 void down_plan_restored(struct down_world *d);
 /* Whether the pod is of a group whose turn has come, or perhaps. */
 bool down_plan_ends(const struct down_world *d, const struct dw_pod *pod);
+
+/* Any container that it had is. */
+bool down_is_being_stopped(const struct down_world *d, const struct dw_pod *pod);
 
 /* ---- down_judge.c ---- */
 
