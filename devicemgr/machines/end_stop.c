@@ -107,16 +107,17 @@ static uint64_t pod_grace_ms(const struct devicemgr_container *container)
     return END_POD_GRACE_MS;
 }
 
-/* Whoever has asked since the time was set may have shortened it. */
+/* Whoever has asked since the time was set may have shortened it, for all that is being stopped. */
 static void stop_container(struct ends *ends, struct ending *ending,
                            const struct devicemgr_container *container)
 {
     struct state *state = ends->state;
-    uint64_t due_ms = later_by(state->now_ms, ending_grace_ms(ending));
 
-    if (ending->due_ms == 0 || due_ms < ending->due_ms) {
-        ending_set_due(ending, due_ms);
+    if (ending->due_ms == 0) {
+        ending_set_due(ending, later_by(state->now_ms, ending_grace_ms(ending)));
         dirty_touch_ending(state, ending, true);
+    } else {
+        end_stop_sooner(ends, ending);
     }
     send_stop(ends, container->id, ending->pod_uid, ending->due_ms);
 }

@@ -266,6 +266,20 @@ static void kill_shim(struct end_world *e)
     start(e);
 }
 
+/* What is under way since before a shorter grace was asked for ends by that as well, in whole seconds. */
+static void check_stops(const struct end_world *e)
+{
+    for (size_t i = 0; i < e->stops_len; i++) {
+        const struct end_stop *stop = &e->stops[i];
+        const struct end_pod *pod = &e->pods[e->containers[stop->container].pod];
+
+        check_that(e->w,
+                   !stop->open || pod->stored_ms == NEVER ||
+                       stop->kills_ms < e->now_ms + pod->stored_ms + 1000,
+                   "what is being stopped has no longer than was asked for since");
+    }
+}
+
 static void end_commit(struct end_world *e, bool fails)
 {
     uint64_t commit = e->commit;
@@ -287,6 +301,8 @@ static void end_commit(struct end_world *e, bool fails)
     e->store_failed = fails;
     devicemgr_committed(e->core, e->now_ms, commit, fails ? "the disk is full" : NULL);
     run(e);
+    if (!fails)
+        check_stops(e);
 }
 
 /* ---- the runtime ---- */

@@ -267,6 +267,22 @@ static void a_shorter_grace_is_sent_on(void **state)
     expect(w, "commit ending u1");
 }
 
+static void so_it_is_if_a_list_shows_more_before_it_is_stored(void **state)
+{
+    struct world *w = *state;
+
+    stopping(w, 60000);
+    pass(w, 20000);
+    ignore_all(w);
+    ask(w, END_EVICTION, 1, "u1", 5000);
+    expect(w, "commit ending u1");
+    listed(w, RUNS, "c-late");
+    expect(w, "stop c-u1-main in 5000ms");
+    expect(w, "stop no more");
+    expect(w, "stop c-late in 5000ms");
+    expect_nothing(w);
+}
+
 /* 45 s: its containers say so. */
 static void so_is_the_pods_own(void **state)
 {
@@ -901,6 +917,7 @@ int main(void)
         HERE(of_those_called_so_the_one_that_lives_is_meant),
         HERE(requests_collapse),
         HERE(a_shorter_grace_is_sent_on),
+        HERE(so_it_is_if_a_list_shows_more_before_it_is_stored),
         HERE(so_is_the_pods_own),
         HERE(the_pods_own_is_learned_again_after_a_restart),
         HERE(a_runtime_that_is_away_is_waited_for),
