@@ -312,11 +312,18 @@ def echoes(runtime_socket, closing):
     return one
 
 
-def exchange(shim, seed, over):
+def begun(shim):
+    """A connection that a call came back on. (One that is not accepted yet ends with the socket.)"""
+    connection = Connection(shim.socket)
+    connection.wait_end(connection.call("/x/Echo", framed(b"")))
+    return connection
+
+
+def exchange(connection, seed, over):
     """Calls of all sizes on one connection until `over`: each comes back as it was sent. How many
-    there were."""
-    draw, count = random.Random(seed), 0
-    with Connection(shim.socket) as connection:
+    there were, with the one that it began with."""
+    draw, count = random.Random(seed), 1
+    with connection:
         while not over.is_set():
             streams = {}
             for _ in range(draw.randrange(1, 5)):
@@ -344,7 +351,7 @@ def test_killed_under_load(echoes, directory, runtime_socket, manager, closing, 
     shim.start()
     for number in range(rounds):
         over = threading.Event()
-        calls = [background.submit(exchange, shim, draw.random(), over) for _ in range(3)]
+        calls = [background.submit(exchange, begun(shim), draw.random(), over) for _ in range(3)]
         time.sleep(draw.uniform(0.01, 0.25))
         end(shim, draw.choice((signal.SIGKILL, signal.SIGKILL, signal.SIGTERM)))
         shim.start()
