@@ -27,8 +27,8 @@ struct config_difference {
 };
 
 /* Calls `each` for every setting that is not as it is without a file, those of the top level first,
- * before it returns; what it is given is borrowed until `each` returns. A path that is beside another
- * by default is as by default there. */
+ * before it returns; what it is given is borrowed until `each` returns. A path that is beside
+ * another by default is as by default there. */
 void config_differences(const struct config *config,
                         void (*each)(void *user, const struct config_difference *difference),
                         void *user);

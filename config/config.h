@@ -111,7 +111,8 @@ struct config_bridge {
     bool redirect_plugin_mounts;
 };
 
-/* What registers as with the kubelet's plugin watcher (shim/registry/registry.h): DRA drivers, mostly. */
+/* What registers as with the kubelet's plugin watcher (shim/registry/registry.h): DRA drivers,
+ * mostly. */
 struct config_dra {
     bool enabled;               /* the directory is watched */
     char *registry_dir;         /* in place of the kubelet's plugins_registry */
@@ -142,8 +143,8 @@ struct config_shutdown_period {
     uint64_t grace_ms;
 };
 
-/* What is done when the machine goes down (devicemgr/machines/shutdown.h); nothing, if all is 0. The pair, or the
- * periods, and only with an agent. */
+/* What is done when the machine goes down (devicemgr/machines/shutdown.h); nothing, if all is 0.
+ * The pair, or the periods, and only with an agent. */
 struct config_shutdown {
     uint64_t grace_ms;          /* all in all */
     uint64_t critical_grace_ms; /* of that for critical pods, which come last */

@@ -188,8 +188,8 @@ static void write_escaped(const char *text, size_t len, FILE *out)
     }
 }
 
-/* Between paragraphs `request`. A line that begins with spaces, which breaks the one before, or with
- * a value and a dash stands alone. */
+/* Between paragraphs `request`. A line that begins with spaces, which breaks the one before, or
+ * with a value and a dash stands alone. */
 static void write_text(const char *text, const char *request, FILE *out)
 {
     while (text && *text) {

@@ -99,7 +99,8 @@ static std::string bounds(const std::string &min, const std::string &max)
 
 /* ---- one reader for each type ---- */
 
-/* Those of texts: false is none of what is expected; all else that is wrong they note themselves. */
+/* Those of texts: false is none of what is expected; all else that is wrong they note
+ * themselves. */
 
 static bool has_nul(const std::string &text)
 {

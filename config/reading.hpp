@@ -1,6 +1,7 @@
 /*
- * One file's reading: from its TOML to struct config, as schema.h's table says. read.cpp has a reader
- * for each type of value and for the tables, check.cpp what no single value shows. This room's own.
+ * One file's reading: from its TOML to struct config, as schema.h's table says. read.cpp has a
+ * reader for each type of value and for the tables, check.cpp what no single value shows. This
+ * room's own.
  */
 #ifndef CONFIG_READING_HPP
 #define CONFIG_READING_HPP

@@ -28,7 +28,8 @@ extern "C" {
 #define BRIDGE_NAME_BYTES 40
 /* The names of links in kubelet_registry_dir (shim/registry/kubelet_link.h). */
 #define KUBELET_LINK_BYTES (sizeof "/cri-device-shim-0123456789abcdef.sock" - 1)
-/* Of a driver's sockets in registry_dir, "/DRIVER-PODUID-reg.sock", which are its own to shorten. */
+/* Of a driver's sockets in registry_dir, "/DRIVER-PODUID-reg.sock", which are its own to
+ * shorten. */
 #define REGISTRY_NAME_BYTES 40
 /* A process's name in /proc/PID/comm: TASK_COMM_LEN without its NUL, proc(5). */
 #define COMM_BYTES_MAX 15

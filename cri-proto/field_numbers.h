@@ -1,9 +1,9 @@
 /*
  * What protobuf-c reads, and cannot write.
  *
- * A field has no number 0 (https://protobuf.dev/programming-guides/encoding/), and protobuf-c refuses
- * one whose tag is the single byte that it takes. Of a longer tag it looks at the first byte alone: that
- * of 0x81 0x00 is read, written as 0x01, and then refused by everybody.
+ * A field has no number 0 (https://protobuf.dev/programming-guides/encoding/), and protobuf-c
+ * refuses one whose tag is the single byte that it takes. Of a longer tag it looks at the first
+ * byte alone: that of 0x81 0x00 is read, written as 0x01, and then refused by everybody.
  */
 #ifndef CRI_PROTO_FIELD_NUMBERS_H
 #define CRI_PROTO_FIELD_NUMBERS_H

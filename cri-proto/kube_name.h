@@ -14,7 +14,8 @@ bool kube_name_is_dns_label(const char *text);
 bool kube_name_is_dns_subdomain(const char *text, size_t len);
 /* A DRA driver's: a DNS subdomain of at most 63 characters. */
 bool kube_name_is_driver(const char *text);
-/* What labels and taints have as their key: a name, with or without a DNS subdomain and '/' in front. */
+/* What labels and taints have as their key: a name, with or without a DNS subdomain and '/' in
+ * front. */
 bool kube_name_is_qualified(const char *text);
 /* And as their value, which may be "". */
 bool kube_name_is_label_value(const char *text);

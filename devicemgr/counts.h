@@ -1,6 +1,6 @@
 /*
- * What is counted, for metrics: looked up when it is asked for. `each` is called before return, and must
- * not send events.
+ * What is counted, for metrics: looked up when it is asked for. `each` is called before return, and
+ * must not send events.
  */
 #ifndef DEVICEMGR_COUNTS_H
 #define DEVICEMGR_COUNTS_H
@@ -21,12 +21,13 @@ struct devicemgr_endpoints {
     size_t connecting, active, grace, gone;
 };
 void devicemgr_endpoints(const struct devicemgr *mgr, struct devicemgr_endpoints *out);
-/* How many devices of each resource containers that may run hold; one that two share counts twice. In
- * no order; the name is borrowed until `each` returns. */
+/* How many devices of each resource containers that may run hold; one that two share counts twice.
+ * In no order; the name is borrowed until `each` returns. */
 void devicemgr_held(const struct devicemgr *mgr,
                     void (*each)(void *user, const char *resource, size_t devices), void *user);
-/* Devices of exclusive resources with which several containers run, as the runtime says. What is given here
- * never is: somebody has made a container beside us, or two daemons stood on one node. */
+/* Devices of exclusive resources with which several containers run, as the runtime says. What is
+ * given here never is: somebody has made a container beside us, or two daemons stood on one
+ * node. */
 size_t devicemgr_held_twice(const struct devicemgr *mgr);
 
 #endif

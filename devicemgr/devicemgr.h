@@ -64,7 +64,8 @@ struct devicemgr_resource_settings {
     /* One live container at a time holds a device. False: any number may, whoever asks gets any
      * healthy ones. */
     bool exclusive;
-    /* A device that is unhealthy for so long is tainted NoExecute: who has it is evicted. 0: never. */
+    /* A device that is unhealthy for so long is tainted NoExecute: who has it is evicted. 0:
+     * never. */
     uint64_t taint_unhealthy_after_ms;
 };
 
@@ -75,7 +76,8 @@ struct devicemgr_settings_taint {
     const char *key, *value, *effect;
 };
 
-/* Pods of this priority and more, but for those of the next group, have so long when the machine goes down. */
+/* Pods of this priority and more, but for those of the next group, have so long when the machine
+ * goes down. */
 struct devicemgr_shutdown_group {
     int32_t priority;
     uint64_t grace_ms;
@@ -178,8 +180,8 @@ void devicemgr_endpoint_list(struct devicemgr *mgr, uint64_t now_ms, uint64_t en
 void devicemgr_endpoint_lost(struct devicemgr *mgr, uint64_t now_ms, uint64_t endpoint,
                              const char *reason);
 
-/* Results of plugin calls: `code` 0 with the response, which can be packed (cri-proto/field_numbers.h), or
- * a gRPC code with the plugin's words. */
+/* Results of plugin calls: `code` 0 with the response, which can be packed
+ * (cri-proto/field_numbers.h), or a gRPC code with the plugin's words. */
 void devicemgr_allocated(struct devicemgr *mgr, uint64_t now_ms, uint64_t call, int code,
                          const char *message, const V1beta1__AllocateResponse *response);
 void devicemgr_preferred(struct devicemgr *mgr, uint64_t now_ms, uint64_t call, int code,
@@ -236,8 +238,8 @@ struct devicemgr_create {
  */
 bool devicemgr_create(struct devicemgr *mgr, uint64_t now_ms, uint64_t create,
                       const struct devicemgr_create *request) __attribute__((warn_unused_result));
-/* The client gave the pending or forwarded create up, its connection is gone, or the runtime's answer
- * does not tell whether the container was made; its outcome stays unknown. */
+/* The client gave the pending or forwarded create up, its connection is gone, or the runtime's
+ * answer does not tell whether the container was made; its outcome stays unknown. */
 void devicemgr_create_cancelled(struct devicemgr *mgr, uint64_t now_ms, uint64_t create);
 /* The shim is about to end: creates that wait for a plugin, a device or its holder, and all that
  * will, are refused at once, UNAVAILABLE; calls of plugins under way go on. For ever. */
@@ -254,8 +256,8 @@ enum devicemgr_checked {
     DEVICEMGR_RUNS,         /* it is created or running */
     DEVICEMGR_NOT_ANSWERED, /* it said nothing: it was slow, or cannot be asked just now */
 };
-/* No device is taken from a container unseen: with DEVICEMGR_NOT_ANSWERED who wants it waits on, and
- * asks again a moment later, as long as it waits. */
+/* No device is taken from a container unseen: with DEVICEMGR_NOT_ANSWERED who wants it waits on,
+ * and asks again a moment later, as long as it waits. */
 void devicemgr_container_checked(struct devicemgr *mgr, uint64_t now_ms, uint64_t check,
                                  enum devicemgr_checked answer);
 
@@ -267,7 +269,8 @@ struct devicemgr_sandbox {
     const char *pod_name;
     uint32_t attempt;
     bool ready;
-    const struct devicemgr_annotation *annotations; /* all, or of one that ran what counts at once */
+    /* all, or of one that ran what counts at once */
+    const struct devicemgr_annotation *annotations;
     size_t annotations_len;
 };
 void devicemgr_sandbox_ran(struct devicemgr *mgr, uint64_t now_ms,
@@ -353,8 +356,9 @@ struct devicemgr_health {
     bool listed;          /* the runtime has listed its containers */
 };
 void devicemgr_health(const struct devicemgr *mgr, struct devicemgr_health *health);
-/* Whether a plugin was told that it is registered and the checkpoint does not say so yet: it has not
- * listed its devices, or its row is not durable. A process that follows would not know of it. */
+/* Whether a plugin was told that it is registered and the checkpoint does not say so yet: it has
+ * not listed its devices, or its row is not durable. A process that follows would not know of
+ * it. */
 bool devicemgr_registrations_unstored(const struct devicemgr *mgr);
 
 /* ---- what the kubelet is shown: as devicemgr_run() left it ---- */
@@ -461,9 +465,9 @@ struct devicemgr_preference {
 /*
  * The kubelet asks which devices are preferred. Ends in the port `preferred`, within `timeout_ms`,
  * with what the plugin prefers, or with nothing: it is away, does not offer that, is late, or
- * failed. Devices whose containers have not ended, or that are cordoned, are left out if enough others remain, and then
- * the answer is `size` of those in any case. A plugin that was late is not asked again for a while,
- * since the kubelet admits no pod meanwhile. `number` is the caller's.
+ * failed. Devices whose containers have not ended, or that are cordoned, are left out if enough
+ * others remain, and then the answer is `size` of those in any case. A plugin that was late is not
+ * asked again for a while, since the kubelet admits no pod meanwhile. `number` is the caller's.
  */
 void devicemgr_prefer(struct devicemgr *mgr, uint64_t now_ms, uint64_t number,
                       const struct devicemgr_preference *asked);

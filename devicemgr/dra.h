@@ -3,8 +3,8 @@
  *
  * A driver is known by its name; each socket it serves at is an *instance* of it. Two may be there
  * at once while it is rolled over to a new version: the newest that is connected is used. A driver
- * is *away* while no instance of it is connected. One that is away may have *moved*: it was seen with the
- * kubelet itself since, which it belongs to until it is connected here again.
+ * is *away* while no instance of it is connected. One that is away may have *moved*: it was seen
+ * with the kubelet itself since, which it belongs to until it is connected here again.
  *
  * A claim is kept for each driver that it has devices of, by the claim's uid and the driver's name.
  * What is asked for one is done one after the other, each on the driver that is there: it is asked
@@ -13,8 +13,9 @@
  * crash at any moment it is known what the driver may have.
  *
  * As in devicemgr.h: `now_ms` is a clock that never steps back, arguments are copied or only read,
- * functions cannot fail, and events about a call or instance that is over are ignored. Claims may be asked for before
- * devicemgr_restored(), and wait for it, and what the cluster says may be told; all else comes after it.
+ * functions cannot fail, and events about a call or instance that is over are ignored. Claims may
+ * be asked for before devicemgr_restored(), and wait for it, and what the cluster says may be told;
+ * all else comes after it.
  */
 #ifndef DEVICEMGR_DRA_H
 #define DEVICEMGR_DRA_H
@@ -51,21 +52,22 @@ void devicemgr_driver_lost(struct devicemgr *mgr, uint64_t now_ms, uint64_t inst
 /* Its registration is over, and so are its calls. */
 void devicemgr_driver_deregister(struct devicemgr *mgr, uint64_t now_ms, uint64_t instance);
 
-/* The ResourceSlices of this driver, which is away, are gone. That is remembered until it is back, over
- * restarts, too. */
+/* The ResourceSlices of this driver, which is away, are gone. That is remembered until it is back,
+ * over restarts, too. */
 void devicemgr_driver_wiped(struct devicemgr *mgr, uint64_t now_ms, const char *name);
 
-/* A driver has registered with the kubelet itself, as this; nothing is answered. From then on it is the
- * kubelet's: what it has prepared is let go of as soon as no container runs with it, which the kubelet
- * knows of and unprepares there. `instance` is as of devicemgr_driver_register(), and may be connected, be
- * lost and be over likewise; it is called for what was asked for here before, and told what the
- * driver is owed (the port driver_settle), of which the kubelet knows nothing any more. False: that does not
- * concern us, since such a driver is not known, or is not away; then the instance is over. */
+/* A driver has registered with the kubelet itself, as this; nothing is answered. From then on it is
+ * the kubelet's: what it has prepared is let go of as soon as no container runs with it, which the
+ * kubelet knows of and unprepares there. `instance` is as of devicemgr_driver_register(), and may
+ * be connected, be lost and be over likewise; it is called for what was asked for here before, and
+ * told what the driver is owed (the port driver_settle), of which the kubelet knows nothing any
+ * more. False: that does not concern us, since such a driver is not known, or is not away; then the
+ * instance is over. */
 bool devicemgr_driver_moved(struct devicemgr *mgr, uint64_t now_ms, uint64_t instance,
                             const struct devicemgr_driver_instance *is)
     __attribute__((warn_unused_result));
-/* Whether it is to be found out if the kubelet itself has some driver: one that is away and of which that is
- * not known, or which has moved and still is to be called. */
+/* Whether it is to be found out if the kubelet itself has some driver: one that is away and of
+ * which that is not known, or which has moved and still is to be called. */
 bool devicemgr_drivers_sought(const struct devicemgr *mgr);
 
 struct devicemgr_driver {
@@ -83,9 +85,9 @@ struct devicemgr_driver {
 };
 /* Another number whenever what devicemgr_drivers() says may differ, but for its counts; never 0. */
 uint64_t devicemgr_drivers_version(const struct devicemgr *mgr);
-/* Calls `each` for every driver known, in the natural order of names, before it returns. One is known while
- * it is registered, while there is a claim of it, and for some minutes after that. `each` must not
- * send events. */
+/* Calls `each` for every driver known, in the natural order of names, before it returns. One is
+ * known while it is registered, while there is a claim of it, and for some minutes after that.
+ * `each` must not send events. */
 void devicemgr_drivers(const struct devicemgr *mgr,
                        void (*each)(void *user, const struct devicemgr_driver *driver), void *user);
 
@@ -119,8 +121,8 @@ void devicemgr_claims_refused(const struct devicemgr *mgr,
  * - with the driver's devices, or its error, in its own words;
  * - while the driver is away, after some time, with UNAVAILABLE and the reason; at once where that
  *   is known to be right without it (README.md, "Claims").
- * The same asked twice is done once, and ends twice. A claim that a container was made with (the CDI names
- * in devicemgr_create()) is not unprepared before the runtime runs it no more.
+ * The same asked twice is done once, and ends twice. A claim that a container was made with (the
+ * CDI names in devicemgr_create()) is not unprepared before the runtime runs it no more.
  */
 void devicemgr_claim_prepare(struct devicemgr *mgr, uint64_t now_ms, uint64_t number,
                              const char *driver, const struct devicemgr_claim *claim);
@@ -132,9 +134,9 @@ void devicemgr_claim_cancelled(struct devicemgr *mgr, uint64_t now_ms, uint64_t 
 /*
  * The end of a call on a driver (ports driver_prepare, driver_unprepare): `code` 0, or a gRPC code
  * with words for people, the driver's own where it has some. What a driver says of the one claim
- * in its answer (`error`) is such a failure, too: UNKNOWN with its words. `response` is the bytes of
- * the claim's NodePrepareResourceResponse of dra v1, as the driver sent them, unknown fields and all;
- * with code 0 of a prepare only.
+ * in its answer (`error`) is such a failure, too: UNKNOWN with its words. `response` is the bytes
+ * of the claim's NodePrepareResourceResponse of dra v1, as the driver sent them, unknown fields and
+ * all; with code 0 of a prepare only.
  */
 void devicemgr_claim_answered(struct devicemgr *mgr, uint64_t now_ms, uint64_t call, int code,
                               const char *message, const void *response, size_t response_bytes);
@@ -148,14 +150,14 @@ enum devicemgr_cdi {
     DEVICEMGR_CDI_ANNOTATED, /* it reads annotations of them only */
     DEVICEMGR_CDI_READ,      /* it reads their field, too */
 };
-/* As the runtime says now. A container with devices of claims that it would start without them is refused;
- * where nobody knows it passes, which is logged once for each time that this is told. */
+/* As the runtime says now. A container with devices of claims that it would start without them is
+ * refused; where nobody knows it passes, which is logged once for each time that this is told. */
 void devicemgr_runtime_cdi(struct devicemgr *mgr, uint64_t now_ms, enum devicemgr_cdi cdi);
 
-/* The runtime has refused a CreateContainer, with these words. If they say that it cannot resolve CDI
- * devices which a driver has answered for claims, each of the drivers is asked once more to prepare
- * them, as if the kubelet did: so that its next create may find them. One at a time for a claim, and less and
- * less often while that does not help. */
+/* The runtime has refused a CreateContainer, with these words. If they say that it cannot resolve
+ * CDI devices which a driver has answered for claims, each of the drivers is asked once more to
+ * prepare them, as if the kubelet did: so that its next create may find them. One at a time for a
+ * claim, and less and less often while that does not help. */
 void devicemgr_create_refused(struct devicemgr *mgr, uint64_t now_ms, const char *words);
 
 /* ---- what the cluster says, told by whoever can see it; without it less is done while a driver is
@@ -174,8 +176,8 @@ struct devicemgr_claim_device {
     const char *share_id; /* NULL: it is not shared on purpose */
     bool admin_access;
 };
-/* What is allocated to the claim of this uid (status.allocation.devices.results), read since the port
- * claim_look asked for it. `allocated` false: nothing, or there is no such claim any more. */
+/* What is allocated to the claim of this uid (status.allocation.devices.results), read since the
+ * port claim_look asked for it. `allocated` false: nothing, or there is no such claim any more. */
 void devicemgr_claim_allocation(struct devicemgr *mgr, uint64_t now_ms, const char *uid,
                                 bool allocated, const struct devicemgr_claim_device *devices,
                                 size_t devices_len);

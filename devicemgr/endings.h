@@ -1,6 +1,6 @@
 /*
- * Pods that are ended from here: what the runtime and the cluster have done of it, and what others must know.
- * Who wants one to end: operator.h.
+ * Pods that are ended from here: what the runtime and the cluster have done of it, and what others
+ * must know. Who wants one to end: operator.h.
  */
 #ifndef DEVICEMGR_ENDINGS_H
 #define DEVICEMGR_ENDINGS_H
@@ -13,7 +13,8 @@
 
 struct devicemgr;
 
-/* Whether there is any of which nothing more is to be made; none is of any pod while the machine goes down. */
+/* Whether there is any of which nothing more is to be made; none is of any pod while the machine
+ * goes down. */
 bool devicemgr_refuses_sandboxes(const struct devicemgr *mgr);
 struct devicemgr_refusal {
     int code;        /* of gRPC */
@@ -36,16 +37,15 @@ void devicemgr_endings(const struct devicemgr *mgr, struct devicemgr_endings *ou
 struct devicemgr_evictions {
     /* Not asked for yet: it is tolerated for a time, or so many went in the last minute. */
     size_t waiting;
-    size_t asked; /* they are among those above */
-    size_t stale; /* holders of such devices of which nothing is known: they are passed over */
-    size_t
-        held_back; /* devices whose health would evict, if there were not too many of them (taints.h) */
+    size_t asked;     /* they are among those above */
+    size_t stale;     /* holders of such devices of which nothing is known: they are passed over */
+    size_t held_back; /* devices whose health would evict, were there not too many (taints.h) */
     uint64_t asked_total, taken_back_total; /* since the start */
 };
 void devicemgr_evictions(const struct devicemgr *mgr, struct devicemgr_evictions *out);
 
-/* The end of the port `stop_container`: `code` 0 with one that has ended, NOT_FOUND with one that is not
- * there; else a gRPC code with the runtime's words. */
+/* The end of the port `stop_container`: `code` 0 with one that has ended, NOT_FOUND with one that
+ * is not there; else a gRPC code with the runtime's words. */
 void devicemgr_container_stopped(struct devicemgr *mgr, uint64_t now_ms, uint64_t op, int code,
                                  const char *message);
 /* Likewise of the port `stop_sandbox`. */

@@ -1,6 +1,6 @@
 /*
- * What there is, row by row: resources, plugins, devices, allocations, pods, orders, drivers, claims. For
- * who tells an operator.
+ * What there is, row by row: resources, plugins, devices, allocations, pods, orders, drivers,
+ * claims. For who tells an operator.
  *
  * To ask changes nothing. Rows come in the natural order of their keys ("g2" before "g10"). The
  * texts of a row are borrowed until the next event, the rest of it until `each` returns. `each` is
@@ -47,8 +47,8 @@ struct devicemgr_resource {
     bool shown; /* to the kubelet, which sees these: */
     size_t shown_devices, shown_healthy;
 };
-/* It costs as many steps as there are allocations, and devices that somebody has, for each row; where an
- * operator has set something of the resource, as there are devices. */
+/* It costs as many steps as there are allocations, and devices that somebody has, for each row;
+ * where an operator has set something of the resource, as there are devices. */
 void devicemgr_resources(const struct devicemgr *mgr, uint64_t now_ms,
                          const struct devicemgr_which *which,
                          bool (*each)(void *user, const struct devicemgr_resource *resource),
@@ -107,8 +107,9 @@ void devicemgr_devices(const struct devicemgr *mgr, uint64_t now_ms,
                        const struct devicemgr_which *which,
                        bool (*each)(void *user, const struct devicemgr_device *device), void *user);
 
-/* The id of a device of the resource that `is` says yes to, of all those that are listed or that somebody
- * has: the last of them in the list's order. NULL: none. It is borrowed as a row's texts are. */
+/* The id of a device of the resource that `is` says yes to, of all those that are listed or that
+ * somebody has: the last of them in the list's order. NULL: none. It is borrowed as a row's texts
+ * are. */
 const char *devicemgr_device_find(const struct devicemgr *mgr, const char *resource,
                                   bool (*is)(void *user, const char *id), void *user);
 
@@ -178,9 +179,10 @@ struct devicemgr_ending_ask {
 #define DEVICEMGR_ENDING_KEY 3
 struct devicemgr_ending_row {
     const char *pod_namespace, *name, *uid; /* the first two "": not known */
-    /* waits: a taint of its device is tolerated for a while yet, or so many went in the last minute, or it is not known
-     * yet whether it has to go · asked: that is not stored yet · evicting: the API server is asked · evicted: it has
-     * done so, and the kubelet ends it · stopping: its containers are being stopped · stopped: none of them runs · gone */
+    /* waits: a taint of its device is tolerated for a while yet, or so many went in the last
+     * minute, or it is not known yet whether it has to go · asked: that is not stored yet ·
+     * evicting: the API server is asked · evicted: it has done so, and the kubelet ends it ·
+     * stopping: its containers are being stopped · stopped: none of them runs · gone */
     const char *state;
     uint64_t asked_ms_ago; /* not with waits */
     bool due; /* in so long; waits: it is asked for; stopping: its containers are killed */
@@ -264,9 +266,9 @@ struct devicemgr_claim_use {
 struct devicemgr_claim_row {
     const char *uid, *pod_namespace, *name;
     const char *driver;
-    /* new: it is from before its driver came here · asked: the driver has nothing of it yet · sent: its
-     * prepare was · prepared · unpreparing: its unprepare was sent · owed: it was said to be unprepared,
-     * and its driver is to be told · gone: it is unprepared, which is not stored yet */
+    /* new: it is from before its driver came here · asked: the driver has nothing of it yet · sent:
+     * its prepare was · prepared · unpreparing: its unprepare was sent · owed: it was said to be
+     * unprepared, and its driver is to be told · gone: it is unprepared, which is not stored yet */
     const char *state;
     uint64_t since_ms_ago; /* as far as this life of the process knows */
     bool stored;           /* the checkpoint has it */

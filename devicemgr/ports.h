@@ -197,7 +197,8 @@ struct devicemgr_ports {
      * if a list is under way. */
     void (*runtime_list)(void *user);
     /* Stop this container of the runtime, which has so long until it is killed; ends in
-     * devicemgr_container_stopped(). These and the next four are not called where no pod is ended. */
+     * devicemgr_container_stopped(). These and the next four are not called where no pod is
+     * ended. */
     void (*stop_container)(void *user, uint64_t op, const char *container_id, uint64_t grace_ms);
     /* Nobody waits for that any more, and it need not go on. */
     void (*stop_cancel)(void *user, uint64_t op);
@@ -213,8 +214,8 @@ struct devicemgr_ports {
     void (*preferred)(void *user, uint64_t number, const char *const *ids, size_t ids_len);
     /* Something has come to pass. NULL: nobody listens, and it costs nothing. */
     void (*event)(void *user, const struct devicemgr_event *event);
-    /* The end of devicemgr_cordon() and its like, and of devicemgr_release(); not called where none of
-     * them is. */
+    /* The end of devicemgr_cordon() and its like, and of devicemgr_release(); not called where none
+     * of them is. */
     void (*steered)(void *user, uint64_t number, const struct devicemgr_steered *steered);
     /* The answer to devicemgr_driver_register(): code 0, or the gRPC code with the message. */
     void (*driver_registered)(void *user, uint64_t instance, int code, const char *message);
@@ -225,13 +226,13 @@ struct devicemgr_ports {
                            const struct devicemgr_claim *claim, uint64_t timeout_ms);
     void (*driver_unprepare)(void *user, uint64_t instance, uint64_t call,
                              const struct devicemgr_claim *claim, uint64_t timeout_ms);
-    /* As driver_unprepare, of what is owed to a driver that is the kubelet's by now, or was since, which may have had
-     * the claim prepared again: as long as that has it in its own books nothing is sent, and the call
-     * fails. Not called where nobody calls devicemgr_driver_moved(). */
+    /* As driver_unprepare, of what is owed to a driver that is the kubelet's by now, or was since,
+     * which may have had the claim prepared again: as long as that has it in its own books nothing
+     * is sent, and the call fails. Not called where nobody calls devicemgr_driver_moved(). */
     void (*driver_settle)(void *user, uint64_t instance, uint64_t call,
                           const struct devicemgr_claim *claim, uint64_t timeout_ms);
-    /* A claim is asked for: what is allocated to it now is to be told (devicemgr_claim_allocation())
-     * by whoever can find out. NULL: nobody can. */
+    /* A claim is asked for: what is allocated to it now is to be told
+     * (devicemgr_claim_allocation()) by whoever can find out. NULL: nobody can. */
     void (*claim_look)(void *user, const struct devicemgr_claim *claim);
     /* The end of devicemgr_claim_prepare(), devicemgr_claim_unprepare(). */
     void (*claim_done)(void *user, uint64_t number, const struct devicemgr_claim_done *done);

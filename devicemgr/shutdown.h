@@ -1,6 +1,6 @@
 /*
- * The machine goes down: what the core is told of that, and what it does (things/shutdown.h has the picture).
- * Off unless settings.shutdown has groups.
+ * The machine goes down: what the core is told of that, and what it does (things/shutdown.h has the
+ * picture). Off unless settings.shutdown has groups.
  *
  * As in devicemgr.h: `now_ms` is a clock that never steps back, and arguments are copied.
  */
@@ -54,8 +54,8 @@ struct devicemgr_shutdown_view {
     size_t remaining;       /* of them: not yet */
 };
 void devicemgr_shutdown_look(const struct devicemgr *mgr, struct devicemgr_shutdown_view *out);
-/* Calls `each` for those that remain, those of the lowest group first, before it returns; what it is given
- * is borrowed until `each` returns. It must not send events. */
+/* Calls `each` for those that remain, those of the lowest group first, before it returns; what it
+ * is given is borrowed until `each` returns. It must not send events. */
 void devicemgr_shutdown_remaining(const struct devicemgr *mgr,
                                   void (*each)(void *user, const char *pod_namespace,
                                                const char *pod_name, size_t group),

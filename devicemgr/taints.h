@@ -1,9 +1,11 @@
 /*
- * Taints of devices, as Kubernetes has them for devices of ResourceSlices: what the cluster says of them,
- * told by whoever can see it; and a list of all that are in force. What an operator sets: operator.h.
+ * Taints of devices, as Kubernetes has them for devices of ResourceSlices: what the cluster says of
+ * them, told by whoever can see it; and a list of all that are in force. What an operator sets:
+ * operator.h.
  *
- * As in devicemgr.h: `now_ms` is a clock that never steps back, and arguments are copied. All of it may be
- * told before devicemgr_restored(). It is not stored: whoever tells it does so anew after a restart.
+ * As in devicemgr.h: `now_ms` is a clock that never steps back, and arguments are copied. All of it
+ * may be told before devicemgr_restored(). It is not stored: whoever tells it does so anew after a
+ * restart.
  */
 #ifndef DEVICEMGR_TAINTS_H
 #define DEVICEMGR_TAINTS_H
@@ -30,26 +32,28 @@ struct devicemgr_tainted_device {
     struct devicemgr_taint taint;
 };
 
-/* The taints of a ResourceSlice of this node, in place of those told before; with none of them, too, since
- * of a pool only slices of the highest generation (spec.pool.generation) count. `uid` is the slice's own, as in
- * devicemgr_slice(), of which this is independent; devicemgr_slice_gone() ends both. */
+/* The taints of a ResourceSlice of this node, in place of those told before; with none of them,
+ * too, since of a pool only slices of the highest generation (spec.pool.generation) count. `uid` is
+ * the slice's own, as in devicemgr_slice(), of which this is independent; devicemgr_slice_gone()
+ * ends both. */
 void devicemgr_slice_taints(struct devicemgr *mgr, uint64_t now_ms, const char *uid,
                             const char *driver, const char *pool, int64_t generation,
                             const struct devicemgr_tainted_device *devices, size_t devices_len);
 
-/* All slices of this node were told since the start. With a cluster, and claims, what an earlier process has asked for is
- * not taken back before that, nor before the consumers of all claims were. */
+/* All slices of this node were told since the start. With a cluster, and claims, what an earlier
+ * process has asked for is not taken back before that, nor before the consumers of all claims
+ * were. */
 void devicemgr_slices_told(struct devicemgr *mgr, uint64_t now_ms);
 
-/* A DeviceTaintRule. NULL: any; all that is given must match. One without a selector (absent, not {}) is not
- * told. */
+/* A DeviceTaintRule. NULL: any; all that is given must match. One without a selector (absent, not
+ * {}) is not told. */
 struct devicemgr_taint_rule {
     const char *name;
     const char *driver, *pool, *device;
     struct devicemgr_taint taint;
 };
-/* As it is now. One that names none of the three would be for every device there is: it is refused, and said
- * so in the log once for each uid. `uid` is the rule's own. */
+/* As it is now. One that names none of the three would be for every device there is: it is refused,
+ * and said so in the log once for each uid. `uid` is the rule's own. */
 void devicemgr_taint_rule(struct devicemgr *mgr, uint64_t now_ms, const char *uid,
                           const struct devicemgr_taint_rule *rule);
 /* It is no more; accepts one that was not told. */
@@ -73,17 +77,17 @@ struct devicemgr_claim_toleration {
 
 /* Who may use a claim, and what they tolerate; beside devicemgr_claim_allocation() (dra.h). */
 struct devicemgr_claim_consumers {
-    /* It stands for extended resources (annotation resource.kubernetes.io/extended-resource-claim "true"):
-     * the cluster's own controller does not evict its pod. */
+    /* It stands for extended resources (annotation resource.kubernetes.io/extended-resource-claim
+     * "true"): the cluster's own controller does not evict its pod. */
     bool extended;
     const char *const *reserved_for; /* pods of status.reservedFor, by uid, on whichever node */
     size_t reserved_for_len;
     const struct devicemgr_claim_toleration *tolerations;
     size_t tolerations_len;
 };
-/* Of the claim of this uid, in place of what was told before, until no driver has anything of it; ignored of one
- * of which none has. NULL: the cluster has no such claim, or does not show it. With a cluster
- * (devicemgr_settings) nobody is evicted for a claim of which nothing was told yet. */
+/* Of the claim of this uid, in place of what was told before, until no driver has anything of it;
+ * ignored of one of which none has. NULL: the cluster has no such claim, or does not show it. With
+ * a cluster (devicemgr_settings) nobody is evicted for a claim of which nothing was told yet. */
 void devicemgr_claim_consumers(struct devicemgr *mgr, uint64_t now_ms, const char *uid,
                                const struct devicemgr_claim_consumers *consumers);
 
@@ -103,7 +107,7 @@ struct devicemgr_taint_row {
     bool held_back;      /* by health: it would be NoExecute, but too many devices are unhealthy */
     bool refused;        /* a rule that is for every device there is: not followed */
     size_t
-        pods; /* that have such a device and do not tolerate it, or not for ever: NoExecute evicts them */
+        pods; /* that have such a device and do not tolerate it for ever: NoExecute evicts them */
 };
 struct devicemgr_which;
 void devicemgr_taints(const struct devicemgr *mgr, uint64_t now_ms,

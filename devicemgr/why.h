@@ -1,6 +1,6 @@
 /*
- * Why a container, or a claim, waits, was refused, or has what it has: what the rules say now, as they would say
- * it to a create of the container, resource by resource; and what was refused last.
+ * Why a container, or a claim, waits, was refused, or has what it has: what the rules say now, as
+ * they would say it to a create of the container, resource by resource; and what was refused last.
  *
  * To ask changes nothing, and is asked of no plugin and no runtime: what a create would ask of them
  * is DEVICEMGR_WHY_ASK here. What was refused is remembered for the last REFUSED_MAX containers, in
@@ -54,7 +54,8 @@ struct devicemgr_why {
 /*
  * Calls `each` for every container of the pod that waits, was refused or has devices, before it
  * returns; what it is given is borrowed until `each` returns. `pod`: its uid, "namespace/name", or
- * its name in any namespace; NULL: all. `container` NULL: all. `now_ms` is not before the latest event.
+ * its name in any namespace; NULL: all. `container` NULL: all. `now_ms` is not before the latest
+ * event.
  */
 void devicemgr_why(const struct devicemgr *mgr, uint64_t now_ms, const char *pod,
                    const char *container, void (*each)(void *user, const struct devicemgr_why *why),
@@ -96,12 +97,13 @@ struct devicemgr_why_name {
 };
 
 /*
- * Calls `each` for every claim that is meant, before it returns, of each of its drivers; what it is given is
- * borrowed until `each` returns. `pod` NULL: all that something waits for, that are owed, or that were
- * refused. Else it is a claim's uid, "namespace/name" or name, or a pod's: then those are meant that a
- * container of the pod was made with, that are among `theirs`, or that were made for the pod by its
- * name (pkg/controller/resourceclaim names them POD-CLAIM-...). With a `container` (NULL: any) not those that
- * only others of the pod were made with; what none was made with yet is in the way of all.
+ * Calls `each` for every claim that is meant, before it returns, of each of its drivers; what it is
+ * given is borrowed until `each` returns. `pod` NULL: all that something waits for, that are owed,
+ * or that were refused. Else it is a claim's uid, "namespace/name" or name, or a pod's: then those
+ * are meant that a container of the pod was made with, that are among `theirs`, or that were made
+ * for the pod by its name (pkg/controller/resourceclaim names them POD-CLAIM-...). With a
+ * `container` (NULL: any) not those that only others of the pod were made with; what none was made
+ * with yet is in the way of all.
  */
 void devicemgr_why_claims(const struct devicemgr *mgr, uint64_t now_ms, const char *pod,
                           const char *container, const struct devicemgr_why_name *theirs,

@@ -1,7 +1,7 @@
 /*
  * A checkpoint as one JSON document, which "checkpoint export" writes and an import reads
- * (shim/offline/document.h): all rows but what plugins gave to containers, as that may have secrets in
- * its environment.
+ * (shim/offline/document.h): all rows but what plugins gave to containers, as that may have secrets
+ * in its environment.
  */
 #ifndef SHIM_CHECKPOINT_JSON_H
 #define SHIM_CHECKPOINT_JSON_H
@@ -19,8 +19,8 @@
 json_t *checkpoint_json_new(void);
 /* Of what schema the checkpoint is, and whether all of it is as it was written. */
 void checkpoint_json_set_head(json_t *document, uint64_t schema_version, bool sound);
-/* A packed row of checkpoint_v1.proto; `kind`: resource, allocation, pod, order, driver, claim or ending. Nothing comes of one
- * that makes no sense, or of another kind. */
+/* A packed row of checkpoint_v1.proto; `kind`: resource, allocation, pod, order, driver, claim or
+ * ending. Nothing comes of one that makes no sense, or of another kind. */
 void checkpoint_json_add(json_t *document, const char *kind, const uint8_t *value, size_t bytes);
 
 #endif

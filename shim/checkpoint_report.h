@@ -1,6 +1,6 @@
 /*
- * What is found in a checkpoint, as it is shown: by the program that asks the daemon, and by the daemon's own
- * where no daemon runs.
+ * What is found in a checkpoint, as it is shown: by the program that asks the daemon, and by the
+ * daemon's own where no daemon runs.
  */
 #ifndef SHIM_CHECKPOINT_REPORT_H
 #define SHIM_CHECKPOINT_REPORT_H

@@ -11,7 +11,8 @@
 
 #include "shim/settings.h"
 
-/* Runs until it is told to stop; SIGHUP changes `settings`. 0, or -ENOMEM, with a log line: it has not begun. */
+/* Runs until it is told to stop; SIGHUP changes `settings`. 0, or -ENOMEM, with a log line: it has
+ * not begun. */
 int daemon_run(struct settings *settings) __attribute__((warn_unused_result));
 
 #endif

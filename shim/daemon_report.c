@@ -6,7 +6,8 @@
 #include "devicemgr/devicemgr.h"
 #include "devicemgr/shutdown.h"
 
-/* `since_ms` is what the call for `why` has set: hence a pointer, since nobody says which argument is looked at first. */
+/* `since_ms` is what the call for `why` has set: hence a pointer, since nobody says which argument
+ * is looked at first. */
 static void add_if(struct report *out, enum report_part part, const char *why,
                    const uint64_t *since_ms)
 {
@@ -112,7 +113,8 @@ static void report_cluster(const struct daemon_rooms *rooms, struct report *out)
         report_trouble(out, REPORT_CLUSTER, cluster.trouble, cluster.since_ms);
 }
 
-/* The times of the settings that are there now; a kubelet that ends pods itself needs none of them. */
+/* The times of the settings that are there now; a kubelet that ends pods itself needs none of
+ * them. */
 static void report_shutdown(const struct daemon_rooms *rooms, struct report *out)
 {
     const struct shutdown_said *said;

@@ -32,8 +32,8 @@ static const int SIGNALS[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT};
 
 static char path[PATH_MAX]; /* "": nothing is noted */
 static char mark_path[PATH_MAX + sizeof DEATHS_MARK_SUFFIX];
-/* At what the thread of the messages is; its job is 0 while it is at none. In a page of the mark's file,
- * or, if there is none, seen by nobody. */
+/* At what the thread of the messages is; its job is 0 while it is at none. In a page of the mark's
+ * file, or, if there is none, seen by nobody. */
 static struct note unseen;
 static volatile struct note *mark = &unseen;
 static bool mark_made;
@@ -132,8 +132,8 @@ static void take_mark(void)
     close(fd);
 }
 
-/* A new file, so that nobody else can make it shorter, whose page there is: a store that finds no room
- * would be fatal. */
+/* A new file, so that nobody else can make it shorter, whose page there is: a store that finds no
+ * room would be fatal. */
 static void make_mark(void)
 {
     const struct note none = {0};

@@ -4,12 +4,12 @@
  *
  * recvmmsg(2) and sendmmsg(2), of one message whose struct mmsghdr lies in memory that outlives the
  * process: the kernel writes there how many bytes were moved before the call returns, and SIGKILL
- * ends a process no sooner than that. The page was written just before, so the kernel's own write to
- * it does not have to wait for memory, which is what SIGKILL could end.
+ * ends a process no sooner than that. The page was written just before, so the kernel's own write
+ * to it does not have to wait for memory, which is what SIGKILL could end.
  *
  * Each call has a number, one more than that of the call whose effects were stored last. The user
- * stores it in one with what it has made of the call's bytes, its commit; so whoever comes next sees
- * whether the last call is in there already.
+ * stores it in one with what it has made of the call's bytes, its commit; so whoever comes next
+ * sees whether the last call is in there already.
  *
  *     exact_read() ──▶ effects of its bytes, exact_serial() ──commit──▶ exact_read() ──▶ ...
  *                  └── killed here: exact_unsettled() says how many bytes have no effects yet

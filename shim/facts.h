@@ -1,6 +1,7 @@
 /*
  * What is known of the cluster: objects of a few kinds, each under its key, as bytes that only who
- * wants to know looks into. Agent and daemon have one each, and the one tells the other what changes.
+ * wants to know looks into. Agent and daemon have one each, and the one tells the other what
+ * changes.
  */
 #ifndef SHIM_FACTS_H
 #define SHIM_FACTS_H
@@ -41,8 +42,8 @@ struct facts {
 /* All zero is a table with nothing in it. */
 void facts_fini(struct facts *facts);
 
-/* It is so. 1: that is new; 0: it was so; -ENOSPC: it is too large, or there are too many, and what was
- * known of it is no more. Bytes are copied. */
+/* It is so. 1: that is new; 0: it was so; -ENOSPC: it is too large, or there are too many, and what
+ * was known of it is no more. Bytes are copied. */
 int facts_put(struct facts *facts, int kind, const char *key, const uint8_t *value, size_t len);
 /* It is no more. True: that is new. */
 bool facts_remove(struct facts *facts, int kind, const char *key);
@@ -61,8 +62,8 @@ size_t facts_len(const struct facts *facts);
 /* All of them, one after the other, in no order: NULL at first, and at the end. */
 const struct fact *facts_next(const struct facts *facts, const struct fact *after);
 
-/* What has changed is told from now on as the rest is: calls `each` for those (all: for all that there
- * are), and forgets those that are no more. `each` must not change the table. */
+/* What has changed is told from now on as the rest is: calls `each` for those (all: for all that
+ * there are), and forgets those that are no more. `each` must not change the table. */
 void facts_tell(struct facts *facts, bool all, void (*each)(void *user, const struct fact *fact),
                 void *user);
 

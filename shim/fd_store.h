@@ -1,8 +1,8 @@
 /*
  * Descriptors that outlive this process: the service manager keeps them, and hands them to the next
- * one of the service, also after a kill -9 (sd_notify(3), FDSTORE=1; sd_listen_fds(3)). systemd does
- * so for units with FileDescriptorStoreMax=, over `restart`, not over `stop`; a manager without a
- * store ignores all of this.
+ * one of the service, also after a kill -9 (sd_notify(3), FDSTORE=1; sd_listen_fds(3)). systemd
+ * does so for units with FileDescriptorStoreMax=, over `restart`, not over `stop`; a manager
+ * without a store ignores all of this.
  *
  * The manager watches what it keeps, but for what fd_store_put_all() gave it: a connection whose
  * peer is gone is dropped, and so is a socket that is bound and does not listen. What is closed

@@ -1,12 +1,13 @@
 /*
- * What DRA drivers have said of their devices' health: of each device the newest word, as the driver
- * said it, unknown fields and all. Kept by the daemon, and by the bridge for the kubelet's streams.
+ * What DRA drivers have said of their devices' health: of each device the newest word, as the
+ * driver said it, unknown fields and all. Kept by the daemon, and by the bridge for the kubelet's
+ * streams.
  *
- * The kubelet counts a word's age from when it has it, and holds a device Unknown whose word is older
- * than its own timeout (pkg/kubelet/cm/dra/healthinfo.go). So each word is passed on once to whoever
- * is there, not again with others' changes, which would make it look new; and to who comes later only
- * while it is fresh. Where a driver is gone the kubelet forgets what it has said (manager.go); whoever
- * was told a word that holds no longer is told UNKNOWN in its place.
+ * The kubelet counts a word's age from when it has it, and holds a device Unknown whose word is
+ * older than its own timeout (pkg/kubelet/cm/dra/healthinfo.go). So each word is passed on once to
+ * whoever is there, not again with others' changes, which would make it look new; and to who comes
+ * later only while it is fresh. Where a driver is gone the kubelet forgets what it has said
+ * (manager.go); whoever was told a word that holds no longer is told UNKNOWN in its place.
  */
 #ifndef SHIM_HEALTH_WORDS_H
 #define SHIM_HEALTH_WORDS_H
@@ -18,11 +19,11 @@
 
 #include "cri-proto/dra_health_v1alpha1.pb-c.h"
 
-/* One word, packed: names of 253 and 63 bytes, a message, of which the kubelet shows 1,024 bytes, and
- * as much again for what is not known yet. */
+/* One word, packed: names of 253 and 63 bytes, a message, of which the kubelet shows 1,024 bytes,
+ * and as much again for what is not known yet. */
 #define HEALTH_WORD_BYTES_MAX 4096
-/* Of one driver, with what each word costs beside its bytes: some 4,000 devices with short words, 400
- * with the longest message that is shown. The kubelet takes 4 MiB in one message. */
+/* Of one driver, with what each word costs beside its bytes: some 4,000 devices with short words,
+ * 400 with the longest message that is shown. The kubelet takes 4 MiB in one message. */
 #define HEALTH_DRIVER_BYTES_MAX ((size_t)512 * 1024)
 /* So all have 32 MiB at most, where each driver says as much as it can. */
 #define HEALTH_DRIVERS_MAX 64
@@ -52,23 +53,25 @@ struct health_words {
 void health_words_init(struct health_words *words);
 void health_words_fini(struct health_words *words);
 
-/* Takes it, copied, in place of what was said of that device. False: it was said no later than that one
- * and is the same, or was said before it; it names no device; or there is no room for it, which is
- * logged once for a driver. Those that are not fresh at `said_ms` make room. */
+/* Takes it, copied, in place of what was said of that device. False: it was said no later than that
+ * one and is the same, or was said before it; it names no device; or there is no room for it, which
+ * is logged once for a driver. Those that are not fresh at `said_ms` make room. */
 bool health_words_say(struct health_words *words, const char *driver, uint64_t source,
                       uint64_t said_ms, const DraHealth__V1alpha1__DeviceHealth *health);
 
-/* What `source` has said as that driver holds no longer: in place of each such word that is fresh there is one that is
- * `over`, with this text. */
+/* What `source` has said as that driver holds no longer: in place of each such word that is fresh
+ * there is one that is `over`, with this text. */
 void health_words_end(struct health_words *words, const char *driver, uint64_t source,
                       uint64_t now_ms, const char *message);
-/* The same of one device, in the words of who has ended it. False: nothing else is known of the device. */
+/* The same of one device, in the words of who has ended it. False: nothing else is known of the
+ * device. */
 bool health_words_end_one(struct health_words *words, const char *driver, uint64_t said_ms,
                           const DraHealth__V1alpha1__DeviceHealth *health);
 /* Forgets all of it. */
 void health_words_forget_all(struct health_words *words, const char *driver);
 
-/* The first of those with a larger number, and the one after `word`; NULL: none. Until the next change. */
+/* The first of those with a larger number, and the one after `word`; NULL: none. Until the next
+ * change. */
 const struct health_word *health_words_after(const struct health_words *words, uint64_t number);
 const struct health_word *health_word_next(const struct health_word *word);
 

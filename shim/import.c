@@ -7,8 +7,8 @@
 #include <string.h>
 
 #include "devicemgr/kubelet_file/kubelet_rows.h"
-#include "devicemgr/things/mem.h"
 #include "devicemgr/store/store.h"
+#include "devicemgr/things/mem.h"
 #include "shim/boot.h"
 #include "shim/kubelet/checkpoint_file.h"
 #include "shim/put_name.h"

@@ -1,6 +1,6 @@
 /*
- * What is ours in the kubelet's plugins_registry: by its name, so that each process knows what the other
- * has put there.
+ * What is ours in the kubelet's plugins_registry: by its name, so that each process knows what the
+ * other has put there.
  */
 #ifndef SHIM_KUBELET_REGISTRY_H
 #define SHIM_KUBELET_REGISTRY_H
@@ -8,8 +8,8 @@
 #include <stdbool.h>
 #include <string.h>
 
-/* What names begin with: of the daemon's links (registry/kubelet_link.h), and of the bridge's sockets
- * (bridge/dra/stand_in.h). */
+/* What names begin with: of the daemon's links (registry/kubelet_link.h), and of the bridge's
+ * sockets (bridge/dra/stand_in.h). */
 #define KUBELET_REGISTRY_LINK "cri-device-shim-"
 #define KUBELET_REGISTRY_STAND_IN "dra-cri-device-shim-"
 

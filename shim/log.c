@@ -120,9 +120,10 @@ static enum log_form form_now(void)
 /* ---- writing ---- */
 
 /*
- * What is neither a file nor a socket: a pipe, a terminal. O_NONBLOCK would do, but it belongs to the
- * open file, which others may have as their stderr, too. Where the kernel does not know RWF_NOWAIT
- * for it, poll(2) says whether there is room; between the two another process may take it.
+ * What is neither a file nor a socket: a pipe, a terminal. O_NONBLOCK would do, but it belongs to
+ * the open file, which others may have as their stderr, too. Where the kernel does not know
+ * RWF_NOWAIT for it, poll(2) says whether there is room; between the two another process may take
+ * it.
  */
 static ssize_t put_at_once(const char *line, size_t len)
 {

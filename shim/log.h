@@ -5,18 +5,19 @@
  *   logfmt    ts=… level=… msg="…", for pipes and files
  *   json      the same, an object a line
  *   journal   systemd's native protocol (systemd.io/JOURNAL_NATIVE_PROTOCOL): PRIORITY, and what a line
- *             is about as fields of its own; where its socket is not there, stderr behind "<PRIORITY>",
- *             which the journal reads as well (sd-daemon(3))
+ *             is about as fields of its own; where its socket is not there, stderr behind
+ *             "<PRIORITY>", which the journal reads as well (sd-daemon(3))
  *   auto      journal if stderr is the journal's stream ($JOURNAL_STREAM, systemd.exec(5)), plain on a
  *             terminal, else logfmt; unless LOG_FORMAT_VARIABLE names one of those above
  *
- * Never waits for who reads them: a line that is not taken at once is lost and counted, and the count is
- * told in front of the next one. A line that is the same as the one before is not written but counted,
- * and that is told, too. Never allocates. All of it is process-wide; lines may come from any thread.
- * An assertion that fails, in a library too, is such a line, before the process aborts.
+ * Never waits for who reads them: a line that is not taken at once is lost and counted, and the
+ * count is told in front of the next one. A line that is the same as the one before is not written
+ * but counted, and that is told, too. Never allocates. All of it is process-wide; lines may come
+ * from any thread. An assertion that fails, in a library too, is such a line, before the process
+ * aborts.
  *
- * No line has a container's environment, a mount, or what authenticates against a registry: who writes
- * one sees to that.
+ * No line has a container's environment, a mount, or what authenticates against a registry: who
+ * writes one sees to that.
  */
 #ifndef SHIM_LOG_H
 #define SHIM_LOG_H

@@ -10,8 +10,8 @@
 /* Remembers where the file is. At the start: later it may have been moved away. */
 void program_note(void);
 
-/* Whether these bytes are in the file that is there now. True also if there is none that can be read,
- * or nothing was noted. Reads it, some megabytes: not for each day. */
+/* Whether these bytes are in the file that is there now. True also if there is none that can be
+ * read, or nothing was noted. Reads it, some megabytes: not for each day. */
 bool program_has(const char *text);
 
 #endif

@@ -1,9 +1,9 @@
 /*
  * The settings a process starts with; daemon and bridge read the same file.
  *
- * A file that is wrong is no reason to leave a node without a runtime: the settings of the last start
- * that worked are used then, of which the daemon keeps a copy in the state_dir; and without those the
- * defaults. Both are told as an error, and by `degraded`.
+ * A file that is wrong is no reason to leave a node without a runtime: the settings of the last
+ * start that worked are used then, of which the daemon keeps a copy in the state_dir; and without
+ * those the defaults. Both are told as an error, and by `degraded`.
  */
 #ifndef SHIM_SETTINGS_H
 #define SHIM_SETTINGS_H
@@ -30,13 +30,13 @@ struct settings {
     char degraded[SETTINGS_DEGRADED_BYTES_MAX]; /* why they are not the file's; "": they are */
 };
 
-/* Reads `path`; NULL: CONFIG_PATH_DEFAULT if it is there, else the defaults. What is wrong is said in
- * the log. 0 and *out, which the caller gives to settings_fini(); -1: out of memory. */
+/* Reads `path`; NULL: CONFIG_PATH_DEFAULT if it is there, else the defaults. What is wrong is said
+ * in the log. 0 and *out, which the caller gives to settings_fini(); -1: out of memory. */
 int settings_load(const char *path, struct settings *out) __attribute__((warn_unused_result));
 void settings_fini(struct settings *settings);
 
-/* The same for what is not to be done by any settings but the file's: -1 if that is wrong, which the
- * log says. The caller gives *out to config_fini(). */
+/* The same for what is not to be done by any settings but the file's: -1 if that is wrong, which
+ * the log says. The caller gives *out to config_fini(). */
 int settings_load_strict(const char *path, struct config *out) __attribute__((warn_unused_result));
 
 /* The log's level and form from now on. */
@@ -46,10 +46,10 @@ void settings_apply_log(const struct config *config);
 void settings_tell_ready(const struct settings *settings);
 
 /*
- * Reads the file again, blocking, and takes over what may change without a restart. All or nothing: a
- * file that is wrong changes nothing. Logs what is wrong, with its place; or what has changed, and
- * what waits for a restart. 0: they are the file's, as far as may be, and the caller lets its parts know;
- * -1: all is as before. *out is told the same.
+ * Reads the file again, blocking, and takes over what may change without a restart. All or nothing:
+ * a file that is wrong changes nothing. Logs what is wrong, with its place; or what has changed,
+ * and what waits for a restart. 0: they are the file's, as far as may be, and the caller lets its
+ * parts know; -1: all is as before. *out is told the same.
  */
 #define SETTINGS_NAMES_BYTES_MAX 512
 #define SETTINGS_WRONG_BYTES_MAX 1024

@@ -14,8 +14,8 @@ struct signals {
     void *user;
 };
 
-/* Calls `asked` for each signal that asks for the end, and `reload` for each SIGHUP, until signals_close(). `signals` is the
- * loop's until that has run its close callbacks. */
+/* Calls `asked` for each signal that asks for the end, and `reload` for each SIGHUP, until
+ * signals_close(). `signals` is the loop's until that has run its close callbacks. */
 void signals_start(struct signals *signals, uv_loop_t *loop, void (*asked)(void *user, int number),
                    void (*reload)(void *user), void *user);
 void signals_close(struct signals *signals);

@@ -1,6 +1,6 @@
 /*
- * The end of a thing of several parts, each of which takes its time to stop: when the last of them has,
- * the thing is freed, and who had it stopped is told.
+ * The end of a thing of several parts, each of which takes its time to stop: when the last of them
+ * has, the thing is freed, and who had it stopped is told.
  */
 #ifndef SHIM_STOPPING_H
 #define SHIM_STOPPING_H

@@ -23,7 +23,7 @@ enum action_kind {
     ACTION_STOP_CONTAINER, /* likewise; timeout_ms */
     ACTION_STOP_CANCEL,
     ACTION_STOP_SANDBOX, /* text: the sandbox's id */
-    ACTION_EVICT_POD, /* eviction */
+    ACTION_EVICT_POD,    /* eviction */
     ACTION_EVICT_CANCEL,
     ACTION_VERDICT,           /* code, text, resource, held_ms, options */
     ACTION_PREFERRED,         /* ids */
@@ -84,7 +84,8 @@ struct action_queue {
 
 /* Appends an action to be filled in; what it points to it owns. */
 struct action *action_push(struct action_queue *queue, enum action_kind kind, uint64_t subject);
-/* What an operator asked for is over: `code`, and whether it has `changed` anything; `text` is copied. */
+/* What an operator asked for is over: `code`, and whether it has `changed` anything; `text` is
+ * copied. */
 void action_steered(struct action_queue *queue, uint64_t number, int code, bool changed,
                     const char *text);
 /* Copies in one piece, for an action. */

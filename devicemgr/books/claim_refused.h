@@ -31,8 +31,8 @@ struct claim_refused {
 };
 
 void claim_refused_fini(struct claim_refused *refused);
-/* It was refused as `said` says, at `now_ms`; all of that is copied. What has no names that can be told is
- * not remembered. The oldest is forgotten if there are too many (CLAIMS_REFUSED_MAX). */
+/* It was refused as `said` says, at `now_ms`; all of that is copied. What has no names that can be
+ * told is not remembered. The oldest is forgotten if there are too many (CLAIMS_REFUSED_MAX). */
 void claim_refused_note(struct claim_refused *refused, uint64_t now_ms,
                         const struct claim_refused_one *said);
 /* NULL: none. */

@@ -1,6 +1,6 @@
 /*
- * What has come to pass, for who watches the node: values that leave with the other actions, for the
- * port `event`. Nothing is decided by it, and nothing is kept of it here.
+ * What has come to pass, for who watches the node: values that leave with the other actions, for
+ * the port `event`. Nothing is decided by it, and nothing is kept of it here.
  */
 #ifndef DEVICEMGR_BOOKS_HAPPENED_H
 #define DEVICEMGR_BOOKS_HAPPENED_H
@@ -17,7 +17,8 @@ struct state;
 /* Of a claim of one driver. */
 void happened_to_claim(struct state *state, enum devicemgr_event_kind kind, bool again,
                        const struct claim *claim, const char *words);
-/* Of a resource, or of a driver; `words`: a peer's or ours, NULL: none. All of it is copied, here and below. */
+/* Of a resource, or of a driver; `words`: a peer's or ours, NULL: none. All of it is copied, here
+ * and below. */
 void happened_to_resource(struct state *state, enum devicemgr_event_kind kind, bool again,
                           const char *resource, const char *words);
 /* Of the devices of an allocation. */

@@ -102,14 +102,14 @@ const struct kubelet_hold *kubelet_hold_of(const struct state *state,
 bool kubelet_gave(const struct state *state, const struct allocation *allocation);
 /* Whether the pod of the entry may be admitted again: it is known and not over, or may come. */
 bool kubelet_hold_counts(const struct state *state, const struct kubelet_hold *hold);
-/* Whether its devices are the pod's, as far as anybody can know: it may be admitted again, or nobody
- * else is given them (kubelet_promised()). */
+/* Whether its devices are the pod's, as far as anybody can know: it may be admitted again, or
+ * nobody else is given them (kubelet_promised()). */
 bool kubelet_hold_stands(const struct state *state, const struct kubelet_hold *hold);
 /* The pod's entries; valid until the checkpoint is told again. */
 const struct kubelet_hold *const *kubelet_holds_of_pod(const struct state *state,
                                                        const char *pod_uid, size_t *holds_len);
-/* All entries that name the device, as kubelet_holds; NULL: none. Valid until the checkpoint is told
- * again. */
+/* All entries that name the device, as kubelet_holds; NULL: none. Valid until the checkpoint is
+ * told again. */
 const struct owners *kubelet_holders(const struct state *state, const char *resource,
                                      const char *id);
 /* The first of the pods that are stale, which are some, no more in that list. */

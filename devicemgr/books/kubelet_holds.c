@@ -153,7 +153,8 @@ static int compare_ids(const void *a, const void *b)
     return strverscmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-/* The pods of other containers that have its devices: who waits with what it had may not keep it. */
+/* The pods of other containers that have its devices: who waits with what it had may not keep
+ * it. */
 static void wake_keepers(struct state *state, const struct kubelet_hold *hold)
 {
     for (size_t i = 0; i < hold->ids.len; i++) {

@@ -52,8 +52,8 @@ int record_restore_order(struct orders *orders, uint64_t now_ms, const char *boo
 int record_restore_driver(struct drivers *drivers, uint64_t now_ms,
                           const struct devicemgr_record *record)
     __attribute__((warn_unused_result));
-/* Its users may be in the making as if they had been asked for now. Since when it is prepared is known if
- * that was in `boot_id`. */
+/* Its users may be in the making as if they had been asked for now. Since when it is prepared is
+ * known if that was in `boot_id`. */
 int record_restore_claim(struct claims *claims, uint64_t now_ms, const char *boot_id,
                          const struct devicemgr_record *record) __attribute__((warn_unused_result));
 /* Moments of another boot say nothing now: who asked asks now, and nothing was sent. */

@@ -426,8 +426,8 @@ static void drop_one(struct state *state, struct order *order)
     orders_remove(&state->orders, order);
 }
 
-/* One that has ended goes, if that can be stored now; else it is not in force all the same. When it, or the next,
- * is to be looked at again. */
+/* One that has ended goes, if that can be stored now; else it is not in force all the same. When
+ * it, or the next, is to be looked at again. */
 static uint64_t drop_if_ended(struct state *state, struct order *order)
 {
     uint64_t end_ms = order->kind == ORDER_TAINT ? order_end_ms(order) : UINT64_MAX;

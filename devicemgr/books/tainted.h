@@ -1,13 +1,13 @@
 /*
- * Which taints are in force on a device, wherever they come from: an operator's orders, the settings,
- * what its plugin says of its health, what the cluster says.
+ * Which taints are in force on a device, wherever they come from: an operator's orders, the
+ * settings, what its plugin says of its health, what the cluster says.
  *
  * By its health a device is tainted NoSchedule as long as it is unhealthy, which is what has always
- * been so, by other rules; and NoExecute where the settings say so, once it has been unhealthy for that
- * long by the word of a plugin that is connected. What is said once holds while the plugin is away, but
- * nothing new comes of that. Of a resource's devices at most one of TAINT_HEALTH_SHARE is NoExecute by
- * health at a time, and at least one; with more the *guard* closes: nothing new becomes NoExecute before
- * none of them is unhealthy for so long. An operator may taint the others.
+ * been so, by other rules; and NoExecute where the settings say so, once it has been unhealthy for
+ * that long by the word of a plugin that is connected. What is said once holds while the plugin is
+ * away, but nothing new comes of that. Of a resource's devices at most one of TAINT_HEALTH_SHARE is
+ * NoExecute by health at a time, and at least one; with more the *guard* closes: nothing new
+ * becomes NoExecute before none of them is unhealthy for so long. An operator may taint the others.
  */
 #ifndef DEVICEMGR_BOOKS_TAINTED_H
 #define DEVICEMGR_BOOKS_TAINTED_H
@@ -34,8 +34,8 @@ struct settings_taint {
     uint64_t added_ms;
 };
 
-/* What comes of the health of a resource's devices, besides those that are NoExecute, which outlive a restart
- * (struct resource). */
+/* What comes of the health of a resource's devices, besides those that are NoExecute, which outlive
+ * a restart (struct resource). */
 struct health_guard {
     char *resource;
     size_t held_back; /* those that would be besides */
@@ -72,7 +72,8 @@ void tainted_changed(struct state *state, const char *resource);
 void tainted_note_pod(struct state *state, const char *pod_uid,
                       const struct devicemgr_annotation *annotations, size_t len);
 
-/* Calls `each` for every taint in force on the device, until it returns false. Whether it never did. */
+/* Calls `each` for every taint in force on the device, until it returns false. Whether it never
+ * did. */
 bool tainted_each(const struct state *state, const char *resource, const char *id,
                   bool (*each)(void *user, const struct taint *taint), void *user);
 /* Whether the operator or the settings taint any of the resource's devices: cheap. */
@@ -86,8 +87,8 @@ struct taint tainted_of_order(const struct order *order);
 /* And that of the settings. */
 struct taint tainted_of_settings(const struct settings_taint *is);
 
-/* Orders that have ended by themselves go, and what devices' health leads to is looked at, as far as that is due.
- * To be called after events and ticks. */
+/* Orders that have ended by themselves go, and what devices' health leads to is looked at, as far
+ * as that is due. To be called after events and ticks. */
 void tainted_review(struct state *state);
 /* When it is due by time alone; UINT64_MAX: never. */
 uint64_t tainted_next_ms(const struct state *state);

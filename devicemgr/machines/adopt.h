@@ -38,8 +38,8 @@ void adopt_all(struct adopt *adopt);
 /* The resource is served here from now on; what runs is looked at anew if the kubelet gave away
  * some of it. */
 void adopt_served(struct adopt *adopt, const char *resource);
-/* A create of this container passes: it may run with what the kubelet has given it, but for what the
- * create names. */
+/* A create of this container passes: it may run with what the kubelet has given it, but for what
+ * the create names. */
 void adopt_created(struct state *state, const char *sandbox_id, const char *pod_uid,
                    const char *container);
 

@@ -127,13 +127,14 @@ void creates_cancelled(struct creates *creates, uint64_t number);
 
 /* ---- create_take.c: the state SELECTING ---- */
 
-/* Acts on what selection.h says: asks, drops, and reserves the devices of every item, or of none. */
+/* Acts on what selection.h says: asks, drops, and reserves the devices of every item, or of
+ * none. */
 struct look create_take(struct creates *creates, struct create *create);
 
 /* ---- create.c: the run through the states ---- */
 
-/* Looks again at one that was woken, if it is not over by now. Returns what it asks for, borrowed, if
- * it was forwarded by that; else NULL. */
+/* Looks again at one that was woken, if it is not over by now. Returns what it asks for, borrowed,
+ * if it was forwarded by that; else NULL. */
 const struct demand *creates_advance(struct creates *creates, uint64_t number);
 /* Looks at all: none that was not woken may go on. One may be refused that another overtook. */
 void creates_verify(struct creates *creates);

@@ -117,9 +117,9 @@ static void take_over(struct creates *creates, const struct create *create)
         create_refuse(creates, creates_find(creates, older->number), &reason);
 }
 
-/* The sandbox may be older than the shim, and the runtime's list still to come. One that was removed
- * stays unknown: the create is late, and is refused for it. Returns the create's pod; NULL: it was
- * removed, too. */
+/* The sandbox may be older than the shim, and the runtime's list still to come. One that was
+ * removed stays unknown: the create is late, and is refused for it. Returns the create's pod; NULL:
+ * it was removed, too. */
 static struct pod *know_sandbox(struct state *state, const struct create *create, uint32_t attempt)
 {
     struct pod *pod;

@@ -60,7 +60,8 @@ static void log_ending(struct ends *ends, const struct ending *ending, int level
     state_log_about(ends->state, level, ending_about(ending), &text);
 }
 
-/* Where all have been told it is so again: what was in the making has ended, too, or the pod is gone. */
+/* Where all have been told it is so again: what was in the making has ended, too, or the pod is
+ * gone. */
 static void end(struct ends *ends, struct ending *ending, enum ending_state state)
 {
     ending_set_state(ending, state);
@@ -98,8 +99,8 @@ static void begin_stopping(struct ends *ends, struct ending *ending)
     wake_pod(&state->wakes, ending->pod_uid);
 }
 
-/* Its containers have been stopped, all of those that a list has shown which was asked for since. What
- * is in the making now is shown by a later one. */
+/* Its containers have been stopped, all of those that a list has shown which was asked for since.
+ * What is in the making now is shown by a later one. */
 static void settle(struct ends *ends, struct ending *ending)
 {
     if (ending->state == ENDING_STOPPING && !ending->unconfirmed &&

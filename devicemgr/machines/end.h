@@ -1,26 +1,28 @@
 /*
- * The one authority over ending pods: all that want one to end (an operator, eviction for a taint, the
- * node's shutdown) ask here, and each is told once. things/ending.h has the picture.
+ * The one authority over ending pods: all that want one to end (an operator, eviction for a taint,
+ * the node's shutdown) ask here, and each is told once. things/ending.h has the picture.
  *
- * *Where there is a cluster* (settings.cluster) the API server is asked to evict the pod, as long as it
- * takes, and the kubelet ends it. *Here*, without one, for static pods, and for who insists, each of
- * its containers is stopped through the runtime with the grace that is left, and nothing of the pod is
- * made any more until the last who asked for it takes that back. Nothing is ever removed: with the
- * containers their exit codes would go, and the kubelet would start even a pod anew that is never to
- * be restarted (pkg/kubelet/kuberuntime/kuberuntime_manager.go).
+ * *Where there is a cluster* (settings.cluster) the API server is asked to evict the pod, as long
+ * as it takes, and the kubelet ends it. *Here*, without one, for static pods, and for who insists,
+ * each of its containers is stopped through the runtime with the grace that is left, and nothing of
+ * the pod is made any more until the last who asked for it takes that back. Nothing is ever
+ * removed: with the containers their exit codes would go, and the kubelet would start even a pod
+ * anew that is never to be restarted (pkg/kubelet/kuberuntime/kuberuntime_manager.go).
  *
- * Who asks for the same pod later makes the grace shorter, or not: a container that is being stopped is
- * told so anew when it is shorter, also when only the pod's own is, which its containers say. (A runtime has two stops of one container go on beside each other:
- * the first to run out kills. A longer one would change nothing.)
+ * Who asks for the same pod later makes the grace shorter, or not: a container that is being
+ * stopped is told so anew when it is shorter, also when only the pod's own is, which its containers
+ * say. (A runtime has two stops of one container go on beside each other: the first to run out
+ * kills. A longer one would change nothing.)
  *
- * What is asked for is stored before anything is sent, if it can be, and what came of it before anybody is
- * told. What runs is always the runtime's own word: containers that a list shows are stopped, whoever
- * made them, and when; a stop that fails is followed by another list.
+ * What is asked for is stored before anything is sent, if it can be, and what came of it before
+ * anybody is told. What runs is always the runtime's own word: containers that a list shows are
+ * stopped, whoever made them, and when; a stop that fails is followed by another list.
  *
- * When the machine goes down the pod's sandbox is stopped behind its containers, as the kubelet does; else it stays.
+ * When the machine goes down the pod's sandbox is stopped behind its containers, as the kubelet
+ * does; else it stays.
  *
- * Four files: end.c, who asks and is told, and the states; it calls end_stop.c, the containers, end_sandbox.c, the
- * sandboxes, and end_evict.c, the orders to the cluster.
+ * Four files: end.c, who asks and is told, and the states; it calls end_stop.c, the containers,
+ * end_sandbox.c, the sandboxes, and end_evict.c, the orders to the cluster.
  */
 #ifndef DEVICEMGR_MACHINES_END_H
 #define DEVICEMGR_MACHINES_END_H
@@ -94,13 +96,15 @@ struct ends {
 
 void ends_fini(struct ends *ends);
 
-/* `pod_uid` is to end. That it has is told by an event, once it is stored, unless it is cancelled before; to one who
- * asks again with the same token once more at most. Nothing is done where there are too many. All is copied. */
+/* `pod_uid` is to end. That it has is told by an event, once it is stored, unless it is cancelled
+ * before; to one who asks again with the same token once more at most. Nothing is done where there
+ * are too many. All is copied. */
 void ends_ask(struct ends *ends, const char *pod_uid, const struct end_request *request);
-/* It does not want that any more. The last one's pod may be made again, and stops under way are taken
- * back. */
+/* It does not want that any more. The last one's pod may be made again, and stops under way are
+ * taken back. */
 void ends_cancel(struct ends *ends, const char *pod_uid, enum end_asker asker, uint64_t token);
-/* The eviction that an earlier process has asked for is so still: it goes on. Without effect for any other. */
+/* The eviction that an earlier process has asked for is so still: it goes on. Without effect for
+ * any other. */
 void ends_confirm(struct ends *ends, const char *pod_uid);
 
 /* ---- the operator's, answered by the port `steered` when it is durable ---- */
@@ -119,10 +123,12 @@ void ends_listed(struct ends *ends, const struct devicemgr_container *containers
                  size_t containers_len);
 /* Pods may have gone. */
 void ends_look(struct ends *ends);
-/* devicemgr_container_stopped(). The container that has ended by it, for the caller to free; NULL: none. */
+/* devicemgr_container_stopped(). The container that has ended by it, for the caller to free; NULL:
+ * none. */
 char *ends_stopped(struct ends *ends, uint64_t op, int code, const char *message)
     __attribute__((warn_unused_result));
-/* devicemgr_sandbox_stop_ended(). What it was, for end_sandbox_free(); NULL: nobody waits for it. */
+/* devicemgr_sandbox_stop_ended(). What it was, for end_sandbox_free(); NULL: nobody waits for
+ * it. */
 struct end_sandbox *ends_sandbox_stopped(struct ends *ends, uint64_t op, int code,
                                          const char *message) __attribute__((warn_unused_result));
 void end_sandbox_free(struct end_sandbox *stop);
@@ -135,8 +141,8 @@ uint64_t ends_next_ms(const struct ends *ends);
 
 /* ---- between the files of it ---- */
 
-/* The containers of pods that are STOPPING, or STOPPED, that a list shows to run: those that are not
- * being stopped already are, those of pods that have devices first. */
+/* The containers of pods that are STOPPING, or STOPPED, that a list shows to run: those that are
+ * not being stopped already are, those of pods that have devices first. */
 void end_stop_listed(struct ends *ends, const struct devicemgr_container *containers,
                      size_t containers_len);
 /* The stops under way of the pod are told that they have less time, if they have. */
@@ -148,7 +154,8 @@ bool end_stop_under_way(const struct ends *ends, const struct ending *ending);
 struct end_stop *end_stop_take(struct ends *ends, uint64_t op);
 void end_stop_free(struct end_stop *stop);
 
-/* The sandboxes of a pod that is STOPPED for the machine's shutdown, those that are ready and not being stopped. */
+/* The sandboxes of a pod that is STOPPED for the machine's shutdown, those that are ready and not
+ * being stopped. */
 void end_sandbox_stop(struct ends *ends, const struct ending *ending);
 /* It is over; for end_sandbox_free(). NULL: nobody waits for it. */
 struct end_sandbox *end_sandbox_take(struct ends *ends, uint64_t op);

@@ -1,7 +1,7 @@
 /*
- * The sandboxes of pods whose containers were stopped since the machine goes down: one StopPodSandbox each,
- * so that their networks are taken down in order. A pod that is ended for anything else keeps its own: a
- * kubelet that finds it stopped makes another.
+ * The sandboxes of pods whose containers were stopped since the machine goes down: one
+ * StopPodSandbox each, so that their networks are taken down in order. A pod that is ended for
+ * anything else keeps its own: a kubelet that finds it stopped makes another.
  */
 #include <string.h>
 

@@ -122,8 +122,8 @@ static void stop_container(struct ends *ends, struct ending *ending,
     send_stop(ends, container->id, ending->pod_uid, ending->due_ms);
 }
 
-/* The ending that it is to be stopped for; NULL: it is not. One that is created only is not stopped by a
- * runtime: a later list shows it to run. */
+/* The ending that it is to be stopped for; NULL: it is not. One that is created only is not stopped
+ * by a runtime: a later list shows it to run. */
 static struct ending *stopped_for(struct ends *ends, const struct devicemgr_container *container)
 {
     struct state *state = ends->state;

@@ -135,8 +135,9 @@ static int by_moment(const void *a, const void *b)
     return *x != *y ? (*x < *y ? -1 : 1) : 0;
 }
 
-/* What an earlier process has asked for is asked for still: what is to be goes on, all else is taken back. It counts
- * among those of its minute, too: a process that is restarted over and over asks for no more. */
+/* What an earlier process has asked for is asked for still: what is to be goes on, all else is
+ * taken back. It counts among those of its minute, too: a process that is restarted over and over
+ * asks for no more. */
 static void adopt(struct evicts *evicts)
 {
     const struct endings *endings = &evicts->state->endings;
@@ -192,8 +193,8 @@ static void look(struct evicts *evicts)
     {
         if (!eviction->found && eviction->adopted && !evictable_all_known(evicts->state))
             continue; /* it may be for a taint that is not told yet */
-        /* One whose taint is being set anew, or taken back, stays as it is until that is durable; one that
-         * may be tolerated until that is told. */
+        /* One whose taint is being set anew, or taken back, stays as it is until that is durable;
+         * one that may be tolerated until that is told. */
         if (!eviction->found || (eviction->at_ms > now_ms && eviction->at_ms != UINT64_MAX))
             take_back(evicts, eviction);
         if (eviction->found)

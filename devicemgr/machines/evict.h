@@ -6,18 +6,19 @@
  *     └─────────┘          it is not due any more, or not yet: that is taken back
  *
  * What is to be is found out anew after whatever happens, from the holders that there are then
- * (rules/evictable.h); so nothing has to be remembered to be undone, and what is due is looked at once
- * more when its time has come. A pod is there once, however many taints of however many devices it is
- * for: the earliest counts. It is gone from here with its last taint, with a toleration, or with itself. One whose
- * containers were stopped for it, or that was evicted, is kept from coming back as long as the runtime knows it and its
- * taint is there: a kubelet that finds its sandbox stopped makes another.
+ * (rules/evictable.h); so nothing has to be remembered to be undone, and what is due is looked at
+ * once more when its time has come. A pod is there once, however many taints of however many
+ * devices it is for: the earliest counts. It is gone from here with its last taint, with a
+ * toleration, or with itself. One whose containers were stopped for it, or that was evicted, is
+ * kept from coming back as long as the runtime knows it and its taint is there: a kubelet that
+ * finds its sandbox stopped makes another.
  *
- * Those that an earlier process has asked for count among those of the last minute, as far as their rows are there: a
- * pod that the runtime has forgotten since then does not.
+ * Those that an earlier process has asked for count among those of the last minute, as far as their
+ * rows are there: a pod that the runtime has forgotten since then does not.
  *
- * Each one is for itself: asking does not wait, and what becomes of one that is asked for (a disruption
- * budget that does not let it go) is nobody else's concern. Before the runtime's first list nobody is
- * asked for, since nobody knows who is there.
+ * Each one is for itself: asking does not wait, and what becomes of one that is asked for (a
+ * disruption budget that does not let it go) is nobody else's concern. Before the runtime's first
+ * list nobody is asked for, since nobody knows who is there.
  */
 #ifndef DEVICEMGR_MACHINES_EVICT_H
 #define DEVICEMGR_MACHINES_EVICT_H
@@ -42,9 +43,8 @@ enum eviction_state {
 struct eviction {
     char *pod_uid;
     enum eviction_state state;
-    bool found; /* by the look under way */
-    bool
-        adopted; /* an earlier process has asked for it, and it is not known yet whether it is so still */
+    bool found;     /* by the look under way */
+    bool adopted;   /* an earlier process asked for it; whether it is so still is not known yet */
     uint64_t at_ms; /* when it is due, by its first taint; UINT64_MAX: that is not known yet */
     char *why;      /* for that one: a part of a sentence */
     UT_hash_handle hh;
@@ -85,7 +85,8 @@ struct eviction_step *evicts_take(struct evicts *evicts);
 void eviction_step_free(struct eviction_step *step);
 /* When somebody is due by time alone; UINT64_MAX: never. */
 uint64_t evicts_next_ms(const struct evicts *evicts);
-/* When one that WAITS is asked for; now or earlier: as soon as it is its turn; UINT64_MAX: that is not known yet. */
+/* When one that WAITS is asked for; now or earlier: as soon as it is its turn; UINT64_MAX: that is
+ * not known yet. */
 uint64_t evicts_due_ms(const struct evicts *evicts, const struct eviction *eviction);
 /* How many are due, or will be, and are not asked for yet; and how many are. */
 size_t evicts_len(const struct evicts *evicts, enum eviction_state state);

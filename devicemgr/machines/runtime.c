@@ -12,8 +12,8 @@ void runtime_fini(struct runtime *runtime)
     adopt_fini(&runtime->adopt);
 }
 
-/* Where the kubelet has the pod from (pkg/kubelet/types/pod_update.go): of what is not the API server's
- * that has a mirror at most. */
+/* Where the kubelet has the pod from (pkg/kubelet/types/pod_update.go): of what is not the API
+ * server's that has a mirror at most. */
 static bool is_static(const struct devicemgr_sandbox *told)
 {
     for (size_t i = 0; i < told->annotations_len; i++) {

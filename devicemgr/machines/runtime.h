@@ -1,6 +1,6 @@
 /*
- * What the runtime is seen to do: sandboxes that come and go, containers that end. Its whole list is
- * listed.h's; when one is asked for, listing.h's.
+ * What the runtime is seen to do: sandboxes that come and go, containers that end. Its whole list
+ * is listed.h's; when one is asked for, listing.h's.
  */
 #ifndef DEVICEMGR_MACHINES_RUNTIME_H
 #define DEVICEMGR_MACHINES_RUNTIME_H

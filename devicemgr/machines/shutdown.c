@@ -177,8 +177,8 @@ void shutdowns_settings_changed(struct shutdowns *shutdowns)
 
 /* ---- the groups ---- */
 
-/* All that are there and not in it yet: who was in the making when it began comes later, and belongs to no
- * group that is over. */
+/* All that are there and not in it yet: who was in the making when it began comes later, and
+ * belongs to no group that is over. */
 static void take_in(struct state *state)
 {
     struct shutdown *shutdown = &state->shutdown;
@@ -222,8 +222,8 @@ static void make_groups(struct state *state)
     begin_group(state, 0);
 }
 
-/* Whether nothing is to be asked for: its end has come, or was asked for by an earlier process, or in a shutdown before
- * this one, and comes in time. */
+/* Whether nothing is to be asked for: its end has come, or was asked for by an earlier process, or
+ * in a shutdown before this one, and comes in time. */
 static bool is_asked(const struct state *state, const char *pod_uid, uint64_t ends_ms)
 {
     const struct ending *ending = endings_find(&state->endings, pod_uid);

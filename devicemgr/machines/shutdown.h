@@ -1,21 +1,22 @@
 /*
- * The machine's shutdown (things/shutdown.h): which pods are ended, in which group, when the next one's turn
- * is, and when all of it is over.
+ * The machine's shutdown (things/shutdown.h): which pods are ended, in which group, when the next
+ * one's turn is, and when all of it is over.
  *
- * After upstream (pkg/kubelet/nodeshutdown/nodeshutdown_manager.go): a pod is of the highest group whose
- * priority is not above its own, all of a group are ended beside each other with their own grace and no more
- * than the group has, and the next one begins when all are over or its seconds are. A group without pods costs
- * no time. Unlike it
+ * After upstream (pkg/kubelet/nodeshutdown/nodeshutdown_manager.go): a pod is of the highest group
+ * whose priority is not above its own, all of a group are ended beside each other with their own
+ * grace and no more than the group has, and the next one begins when all are over or its seconds
+ * are. A group without pods costs no time. Unlike it
  * - the pods of a group that have devices are stopped first;
- * - where the cluster's priorities are not known, only pods with devices are ended, in one group of all the
- *   time there is: what else runs (networks, storage) is not ours to time;
+ * - where the cluster's priorities are not known, only pods with devices are ended, in one group of
+ *   all the time there is: what else runs (networks, storage) is not ours to time;
  * - where a kubelet does all that itself nobody is ended, and what it has left is waited for;
- * - if the machine does not wait for as long as the settings want, all groups are shortened alike, and said so;
- * - one that is cancelled leaves pods whose end was not begun as they are. The others come to their end, and
- *   may be made again then.
+ * - if the machine does not wait for as long as the settings want, all groups are shortened alike,
+ * and said so;
+ * - one that is cancelled leaves pods whose end was not begun as they are. The others come to their
+ *   end, and may be made again then.
  *
- * What is to be is found out anew after whatever happens, from the endings that there are then: a process that
- * was killed in the middle of one is followed by one that goes on.
+ * What is to be is found out anew after whatever happens, from the endings that there are then: a
+ * process that was killed in the middle of one is followed by one that goes on.
  */
 #ifndef DEVICEMGR_MACHINES_SHUTDOWN_H
 #define DEVICEMGR_MACHINES_SHUTDOWN_H
@@ -49,8 +50,8 @@ void shutdowns_restored(struct shutdowns *shutdowns);
 void shutdowns_told(struct shutdowns *shutdowns, const struct devicemgr_shutdown_said *said);
 /* Others may count; without groups there is no shutdown. */
 void shutdowns_settings_changed(struct shutdowns *shutdowns);
-/* Finds out what is to be done now: after events and ticks. Costs nothing while there is no shutdown, and nothing
- * is left of one. */
+/* Finds out what is to be done now: after events and ticks. Costs nothing while there is no
+ * shutdown, and nothing is left of one. */
 void shutdowns_review(struct shutdowns *shutdowns);
 /* The oldest step, for shutdown_step_free(); NULL: nothing is to be done. */
 struct shutdown_step *shutdowns_take(struct shutdowns *shutdowns);

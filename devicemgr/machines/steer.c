@@ -149,7 +149,8 @@ static int check(const struct steers *steers, const struct steer *steer, struct 
 
 /* ---- doing it ---- */
 
-/* As it would be with what was set before: one that is to end goes on as it was until that is durable. */
+/* As it would be with what was set before: one that is to end goes on as it was until that is
+ * durable. */
 static struct order_words words_of(const struct state *state, const struct steer *steer)
 {
     const struct order *order = orders_find(&state->orders, steer->kind, steer->resource, "");

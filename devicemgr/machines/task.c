@@ -131,9 +131,9 @@ static void without_driver(struct tasks *tasks, struct task *task)
     task_note_moved(tasks, claim);
 }
 
-/* It has been said that it is unprepared, and goes out as soon as the driver is there; where the kubelet may have it
- * prepared by itself since then, unless it does. It has not if it asks here. Who asks once more after the store has
- * lost that waits until it has it again. */
+/* It has been said that it is unprepared, and goes out as soon as the driver is there; where the
+ * kubelet may have it prepared by itself since then, unless it does. It has not if it asks here.
+ * Who asks once more after the store has lost that waits until it has it again. */
 static void owed(struct tasks *tasks, struct task *task, const struct driver_instance *instance)
 {
     bool settles;

@@ -7,32 +7,33 @@
  *                     is durable          answer           came of it is durable
  *   IDLE ──▶ STORING ───────────▶ CALLING ───────▶ KEEPING ───────────────────▶ IDLE
  *
- * IDLE with a claimant: that waits, for the driver, or for what is owed to it. STORING is left out where
- * the row says so already, and for a claim without one. A driver that goes leads from CALLING back
- * to IDLE: it is asked again.
+ * IDLE with a claimant: that waits, for the driver, or for what is owed to it. STORING is left out
+ * where the row says so already, and for a claim without one. A driver that goes leads from CALLING
+ * back to IDLE: it is asked again.
  *
- * A claimant is answered when what it asked for is done (those of the same kind behind it, too), refused by
- * the driver, or after CLAIM_HOLD_MS; but not while its call is under way, which has an end of its own. Who asks
- * for a prepare while a call of it is under way has another one made: the claim may have been allocated anew, and
- * the driver have looked before that.
+ * A claimant is answered when what it asked for is done (those of the same kind behind it, too),
+ * refused by the driver, or after CLAIM_HOLD_MS; but not while its call is under way, which has an
+ * end of its own. Who asks for a prepare while a call of it is under way has another one made: the
+ * claim may have been allocated anew, and the driver have looked before that.
  *
- * What is owed has a task of its own, with or without a claimant: once its driver is back it is told to
- * unprepare it, before anything new is prepared there. It is told again for ever, less and less often,
- * and until then nothing is prepared of the same pools.
+ * What is owed has a task of its own, with or without a claimant: once its driver is back it is
+ * told to unprepare it, before anything new is prepared there. It is told again for ever, less and
+ * less often, and until then nothing is prepared of the same pools.
  *
- * A claim that a container was made with is not unprepared before the runtime has been seen to run it no
- * more: the kubelet may ask for that though another pod still uses it.
+ * A claim that a container was made with is not unprepared before the runtime has been seen to run
+ * it no more: the kubelet may ask for that though another pod still uses it.
  *
- * A runtime that cannot resolve a claim's devices has it prepared anew: by a claimant of our own, behind who is
- * there already.
+ * A runtime that cannot resolve a claim's devices has it prepared anew: by a claimant of our own,
+ * behind who is there already.
  *
- * A driver that has moved to the kubelet (driver.h) is asked there for what was asked for here and is not
- * done yet, and told there what it is owed, which the kubelet takes for done. All else of it is let go of,
- * once no container runs with it: the kubelet has it in its own books, and unprepares it there.
+ * A driver that has moved to the kubelet (driver.h) is asked there for what was asked for here and
+ * is not done yet, and told there what it is owed, which the kubelet takes for done. All else of it
+ * is let go of, once no container runs with it: the kubelet has it in its own books, and unprepares
+ * it there.
  *
- * Seven files: tasks.c, the table and who asks; task.c, which is called by it, what is done; task_owed.c,
- * task_users.c, task_moved.c, task_answer.c and task_why.c, which both call, what is owed, who uses a claim,
- * what is let go of, how requests end, and what they wait for.
+ * Seven files: tasks.c, the table and who asks; task.c, which is called by it, what is done;
+ * task_owed.c, task_users.c, task_moved.c, task_answer.c and task_why.c, which both call, what is
+ * owed, who uses a claim, what is let go of, how requests end, and what they wait for.
  */
 #ifndef DEVICEMGR_MACHINES_TASK_H
 #define DEVICEMGR_MACHINES_TASK_H
@@ -207,8 +208,8 @@ void task_tell(const struct tasks *tasks, const struct task *task, enum devicemg
 void claimant_free(struct tasks *tasks, struct claimant *claimant);
 /* Whether who came first has asked for this. */
 bool task_is_asked(const struct task *task, enum task_kind kind);
-/* The end of all those who have, as far as nobody before them has asked for something else: for what is
- * being done (`kind` of the task), or for the one that the name says. */
+/* The end of all those who have, as far as nobody before them has asked for something else: for
+ * what is being done (`kind` of the task), or for the one that the name says. */
 void task_refuse_all(struct tasks *tasks, struct task *task, enum claim_refusal_kind kind,
                      const char *words);
 /* In the driver's own words. */
@@ -220,8 +221,8 @@ void task_answer_unprepared(struct tasks *tasks, struct task *task);
 
 /* ---- task_users.c, for both ---- */
 
-/* Whether somebody may use the claim, which is to be unprepared, as far as it is known; then who, for
- * people. */
+/* Whether somebody may use the claim, which is to be unprepared, as far as it is known; then who,
+ * for people. */
 bool task_users_say(const struct claim *claim, struct text *text);
 /* The request has CDI devices of it. */
 void task_users_add(struct tasks *tasks, struct claim *claim,

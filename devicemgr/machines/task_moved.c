@@ -11,15 +11,16 @@ static bool has_moved(const struct tasks *tasks, const char *name)
     return driver && driver->moved;
 }
 
-/* What runs with it is known here alone: it may be in another's way, and is prepared anew where the runtime
- * cannot resolve it. What is owed the kubelet takes for done. */
+/* What runs with it is known here alone: it may be in another's way, and is prepared anew where the
+ * runtime cannot resolve it. What is owed the kubelet takes for done. */
 bool task_is_the_kubelets(const struct tasks *tasks, const struct claim *claim)
 {
     return has_moved(tasks, claim->driver) && claim->users_len == 0 &&
            claim_state_kept(claim->state) && claim->state != CLAIM_OWED;
 }
 
-/* It may prepare the claim there itself, and the driver may be here again before it was told what it is owed. */
+/* It may prepare the claim there itself, and the driver may be here again before it was told what
+ * it is owed. */
 void task_note_moved(struct tasks *tasks, struct claim *claim)
 {
     if (claim->state != CLAIM_OWED || claim->moved || !has_moved(tasks, claim->driver))

@@ -22,9 +22,9 @@ struct task *task_edit(struct tasks *tasks, const struct claim *claim)
     return (struct task *)task_find(tasks, claim);
 }
 
-/* Each is tried before anything else. One that failed is in the way of what may be the same devices:
- * those of its pools, or any, as long as that is not known of both; unless it never had any. What is not
- * allocated may be in a moment. */
+/* Each is tried before anything else. One that failed is in the way of what may be the same
+ * devices: those of its pools, or any, as long as that is not known of both; unless it never had
+ * any. What is not allocated may be in a moment. */
 static bool is_in_the_way(const struct tasks *tasks, const struct claim *owed,
                           const struct claim *claim)
 {

@@ -244,8 +244,8 @@ void tasks_created(struct tasks *tasks, const struct devicemgr_create *request,
         task_users_add(tasks, claim, request);
 }
 
-/* One that is being prepared, or asked for, will be anew; one that no container was asked for with is not
- * meant, though a name be common to all of a driver's. */
+/* One that is being prepared, or asked for, will be anew; one that no container was asked for with
+ * is not meant, though a name be common to all of a driver's. */
 static void prepare_anew(struct tasks *tasks, struct claim *claim, const char *cdi)
 {
     const struct task *busy = task_find(tasks, claim);

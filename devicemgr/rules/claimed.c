@@ -14,8 +14,8 @@ static bool is_named(const struct devicemgr_create *request, size_t first, const
     return false;
 }
 
-/* The kubelet sends all names of each device. One of them alone may be another's, too: a driver may have
- * names for a device whoever has it, and for what all have in common. */
+/* The kubelet sends all names of each device. One of them alone may be another's, too: a driver may
+ * have names for a device whoever has it, and for what all have in common. */
 static bool names_device(const struct devicemgr_create *request,
                          const struct granted_device *device)
 {
@@ -120,7 +120,8 @@ static bool is_shared(const struct claim *claim, const struct granted_device *de
     return device->share_id;
 }
 
-/* Another claim than that by which the request may have the device, and who has it by that; NULL: none. */
+/* Another claim than that by which the request may have the device, and who has it by that; NULL:
+ * none. */
 static const struct claim *find_other(const struct state *state,
                                       const struct devicemgr_create *request,
                                       const struct claim *claim,
@@ -139,8 +140,8 @@ static const struct claim *find_other(const struct state *state,
     return NULL;
 }
 
-/* Of one device of a claim that the request names. A pod that has it by now keeps it. Where the driver has the
- * same names for it in several claims, the request may be by each of those. */
+/* Of one device of a claim that the request names. A pod that has it by now keeps it. Where the
+ * driver has the same names for it in several claims, the request may be by each of those. */
 static void look_at_device(const struct state *state, const struct devicemgr_create *request,
                            const struct claim *claim, const struct granted_device *device,
                            struct look *look)

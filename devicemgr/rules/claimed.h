@@ -11,11 +11,11 @@ struct devicemgr_create;
 struct state;
 
 /*
- * The devices of a claim are named by the CDI names that its driver has answered. REFUSE: the runtime would
- * start it without them; or a container of another pod, which may still run, has one of them by another
- * claim, although neither is shared on purpose. GO with a reason: that may be so, but nobody knows
- * enough of the claims to refuse it; a driver that has the same names for a device in each claim leaves
- * open which it is.
+ * The devices of a claim are named by the CDI names that its driver has answered. REFUSE: the
+ * runtime would start it without them; or a container of another pod, which may still run, has one
+ * of them by another claim, although neither is shared on purpose. GO with a reason: that may be
+ * so, but nobody knows enough of the claims to refuse it; a driver that has the same names for a
+ * device in each claim leaves open which it is.
  */
 struct look claimed_look(const struct state *state, const struct devicemgr_create *request);
 /* Whether the request names a device of the claim, or of any. */

@@ -17,9 +17,9 @@ struct holders {
     size_t len;
 };
 
-/* Whether the holder of the device `id` is in the way. GO: no container of it can be running. If the
- * runtime is to be asked about it, it is added to `ask`: unless it is being asked already, or did
- * not answer a moment ago: then at `again_ms`. */
+/* Whether the holder of the device `id` is in the way. GO: no container of it can be running. If
+ * the runtime is to be asked about it, it is added to `ask`: unless it is being asked already, or
+ * did not answer a moment ago: then at `again_ms`. */
 struct look holders_look_at(const struct state *state, const struct demand *demand,
                             const struct allocation *holder, const char *id, struct holders *ask);
 
@@ -42,7 +42,8 @@ bool holders_promised(const struct state *state, const struct wanted *wanted);
 bool holders_none(const struct state *state, const struct wanted *wanted, const char *id,
                   bool *reused);
 
-/* Whether the holder keeps its devices from other pods: a container of it may run, or be made again. */
+/* Whether the holder keeps its devices from other pods: a container of it may run, or be made
+ * again. */
 bool holders_keeps(const struct state *state, const struct allocation *holder);
 /* Whether nobody has the device so, and the kubelet has not given it away: as far as holders go, a
  * pod that is new could have it. */

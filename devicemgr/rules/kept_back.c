@@ -50,7 +50,8 @@ struct look kept_back_withdrawn(const struct state *state, const struct wanted *
     return order ? look_of(wanted, order) : (struct look){0};
 }
 
-/* Those for which the operator gave one reason are told together: of the first that is kept back. */
+/* Those for which the operator gave one reason are told together: of the first that is kept
+ * back. */
 struct look kept_back_of_ids(const struct state *state, const struct wanted *wanted,
                              const struct ids *ids)
 {

@@ -22,7 +22,8 @@ struct look kept_back_withdrawn(const struct state *state, const struct wanted *
 /* Whether one of the devices is kept back: GO; REFUSE, if the resource is withdrawn; or WAIT. */
 struct look kept_back_of_ids(const struct state *state, const struct wanted *wanted,
                              const struct ids *ids);
-/* `free` of its devices can be had, too few; with `ids`, which are kept back, it would be enough. */
+/* `free` of its devices can be had, too few; with `ids`, which are kept back, it would be
+ * enough. */
 struct look kept_back_too_few(const struct state *state, const struct wanted *wanted, size_t free,
                               const struct ids *ids);
 

@@ -14,8 +14,8 @@ struct state;
 bool leaving_pod(const struct state *state, const struct pod *pod);
 /* Whether it has devices: of a plugin's, of the host's, or of a claim. */
 bool leaving_holds(const struct state *state, const char *pod_uid);
-/* By the cluster's word. One that it does not know has the default (0), a static one is critical, as the
- * kubelet has it (pkg/kubelet/types/pod_update.go, IsCriticalPod). */
+/* By the cluster's word. One that it does not know has the default (0), a static one is critical,
+ * as the kubelet has it (pkg/kubelet/types/pod_update.go, IsCriticalPod). */
 int32_t leaving_priority(const struct state *state, const struct pod *pod);
 /* Whether some sandbox is ready still. */
 bool leaving_sandboxes(const struct state *state);

@@ -114,8 +114,8 @@ static bool is_healthy(const struct state *state, const struct resource *resourc
 }
 
 /* As it is; what is held is healthy to a kubelet that admits its pods again, and what the shim gave
- * away is unhealthy, or the kubelet gave it away as well; so is what the operator keeps back. `mark`
- * NULL: nobody has it. */
+ * away is unhealthy, or the kubelet gave it away as well; so is what the operator keeps back.
+ * `mark` NULL: nobody has it. */
 static struct devicemgr_shown_device shown_as(const struct state *state,
                                               const struct resource *resource,
                                               const struct device *device, const struct mark *mark)

@@ -1,7 +1,8 @@
 /*
- * What taints do to containers that are to be made: none is made with a device that is NoExecute, unless
- * its pod tolerates that; and none that is NoSchedule is chosen for a pod that has it not and does not
- * tolerate it. What the kubelet or the scheduler has chosen is not taken back for a NoSchedule.
+ * What taints do to containers that are to be made: none is made with a device that is NoExecute,
+ * unless its pod tolerates that; and none that is NoSchedule is chosen for a pod that has it not
+ * and does not tolerate it. What the kubelet or the scheduler has chosen is not taken back for a
+ * NoSchedule.
  */
 #ifndef DEVICEMGR_RULES_TAINTED_H
 #define DEVICEMGR_RULES_TAINTED_H
@@ -18,8 +19,8 @@ const struct tolerations *tainted_tolerations(const struct state *state, const c
 /* Whether a container may be made with them: GO, or REFUSE. */
 struct look tainted_of_ids(const struct state *state, const struct wanted *wanted,
                            const struct ids *ids);
-/* The same of the devices of claims that are named to the runtime (dra.h), whoever tainted them; a claim's allocation
- * may tolerate that, too. */
+/* The same of the devices of claims that are named to the runtime (dra.h), whoever tainted them; a
+ * claim's allocation may tolerate that, too. */
 struct look tainted_of_claims(const struct state *state, const struct devicemgr_create *request);
 /* Whether it is not to be chosen for the pod, as what the container gets anew. */
 bool tainted_for(const struct state *state, const struct wanted *wanted, const char *id);

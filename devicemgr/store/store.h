@@ -60,8 +60,8 @@ bool store_lost_rows(const struct store *store);
 bool store_rebooted(const struct store *store);
 
 /* Of store_commit(): the file was removed or replaced while it was open, or was not there at the
- * start, and now there is one with rows in it. What is there now under its name was set aside, and a
- * new file is made, with DEVICEMGR_RECORD_LOSS only: write all there is to keep. */
+ * start, and now there is one with rows in it. What is there now under its name was set aside, and
+ * a new file is made, with DEVICEMGR_RECORD_LOSS only: write all there is to keep. */
 #define STORE_RESET (-2)
 
 /*
@@ -73,9 +73,9 @@ int store_commit(struct store *store, const struct devicemgr_record *records, si
                  char *err, size_t err_bytes) __attribute__((warn_unused_result));
 
 /*
- * Looks at the whole file as it is on the disk, and changes nothing: `each` is called for every row,
- * borrowed until it returns, `good` or not. After store_load(). 0; or -1 with the reason in `err`: it
- * is not open, is not the one that has the name, or cannot be read.
+ * Looks at the whole file as it is on the disk, and changes nothing: `each` is called for every
+ * row, borrowed until it returns, `good` or not. After store_load(). 0; or -1 with the reason in
+ * `err`: it is not open, is not the one that has the name, or cannot be read.
  */
 int store_look(struct store *store, struct store_found *found,
                void (*each)(void *user, const struct devicemgr_record *record, bool good),

@@ -8,8 +8,8 @@
 #include <stddef.h>
 
 #define STORE_ERROR_BYTES_MAX 512
-/* The value of a DEVICEMGR_RECORD_LOSS where no row was lost, but all of them come from elsewhere, so that
- * what runs has to be looked at as well. */
+/* The value of a DEVICEMGR_RECORD_LOSS where no row was lost, but all of them come from elsewhere,
+ * so that what runs has to be looked at as well. */
 #define STORE_LOST_NONE "imported"
 
 struct store_found {

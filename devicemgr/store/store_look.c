@@ -9,7 +9,8 @@
 #include "devicemgr/store/store_scan.h"
 #include "devicemgr/store/store_schema.h"
 
-/* With SQLite's lock, for which it makes no file of its own, or, on a disk that gives none, without.
+/* With SQLite's lock, for which it makes no file of its own, or, on a disk that gives none,
+ * without.
  */
 static enum store_opened open_it(const char *path, bool lock_first, sqlite3 **db, char *why,
                                  size_t why_bytes)

@@ -11,8 +11,8 @@
 #include "devicemgr/ports.h"
 #include "devicemgr/store/store_found.h"
 
-/* store_look(), of an open file. What SQLite says against the file is a finding; SQLite's result code
- * is another than SQLITE_OK if it could not be read to its end. */
+/* store_look(), of an open file. What SQLite says against the file is a finding; SQLite's result
+ * code is another than SQLITE_OK if it could not be read to its end. */
 int store_db_scan(sqlite3 *db, struct store_found *found,
                   void (*each)(void *user, const struct devicemgr_record *record, bool good),
                   void *user);

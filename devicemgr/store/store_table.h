@@ -46,7 +46,8 @@ int store_row_write_late(sqlite3 *db, const struct store_table *table, const cha
 int store_row_bind(sqlite3_stmt *stmt, const char *const key[3], const void *value, size_t bytes);
 /* Steps through a whole table: three keys, the value, whether the checksum fits. */
 int store_rows_select(sqlite3 *db, const struct store_table *table, sqlite3_stmt **out);
-/* The row stepped to, but for its kind; borrowed until the next step. False: its checksum does not fit. */
+/* The row stepped to, but for its kind; borrowed until the next step. False: its checksum does not
+ * fit. */
 bool store_row_read(sqlite3_stmt *stmt, struct devicemgr_record *out);
 /* How many rows there are of all kinds of records. */
 int store_tables_count(sqlite3 *db, int *out);

@@ -138,7 +138,8 @@ void claim_set_prepared(struct claim *claim, uint64_t prepared_ms);
 bool claims_set_response(struct claims *table, struct claim *claim, const void *response,
                          size_t response_bytes) __attribute__((warn_unused_result));
 void claim_set_local(struct claim *claim);
-/* Whether what its driver is given now may be other devices than those that were seen to be local. */
+/* Whether what its driver is given now may be other devices than those that were seen to be
+ * local. */
 bool claim_local_doubted(const struct claim *claim);
 /* It may have been sent by somebody who is forgotten. */
 void claim_set_doubted(struct claim *claim);
@@ -152,7 +153,8 @@ bool claim_add_user(struct claim *claim, const char *sandbox_id, const char *con
 void claim_drop_user(struct claim *claim, size_t index);
 /* That another pod may have a device of it is to be told: once, until it is prepared again. */
 bool claim_tell_held_once(struct claim *claim);
-/* The runtime cannot resolve its devices. Whether it is to be prepared anew now; not again for *pause_ms. */
+/* The runtime cannot resolve its devices. Whether it is to be prepared anew now; not again for
+ * *pause_ms. */
 bool claim_anew(struct claim *claim, uint64_t now_ms, uint64_t *pause_ms);
 /* It has to be told anew. */
 void claim_forget_allocation(struct claim *claim);

@@ -53,8 +53,8 @@ static inline bool cluster_taints_any(const struct cluster_taints *table)
     return table->slices || table->rules;
 }
 
-/* As devicemgr_slice_taints(). Of taints that are none, and those beyond SLICE_TAINTS_MAX, nothing is
- * kept. */
+/* As devicemgr_slice_taints(). Of taints that are none, and those beyond SLICE_TAINTS_MAX, nothing
+ * is kept. */
 void cluster_taints_set_slice(struct cluster_taints *table, uint64_t now_ms, const char *uid,
                               const char *driver, const char *pool, int64_t generation,
                               const struct devicemgr_tainted_device *devices, size_t len);
@@ -69,15 +69,15 @@ const struct taint_rule *cluster_taints_find_rule(const struct cluster_taints *t
                                                   const char *uid);
 bool cluster_taints_drop_rule(struct cluster_taints *table, const char *uid);
 
-/* Calls `each` for every one in force on the device, by slices of the highest generation of its pool, then by
- * rules, until it returns false. Whether it never did. */
+/* Calls `each` for every one in force on the device, by slices of the highest generation of its
+ * pool, then by rules, until it returns false. Whether it never did. */
 bool cluster_taints_each(const struct cluster_taints *table, const char *driver, const char *pool,
                          const char *device, bool (*each)(void *user, const struct taint *taint),
                          void *user);
 
-/* All of them, with the device as "pool/device"; "*" is in the place of what a rule does not name, and its driver
- * is "" then. `refused`: a rule that is not followed. What it is given is borrowed until `each` returns, but for the
- * driver and what the taint points to. */
+/* All of them, with the device as "pool/device"; "*" is in the place of what a rule does not name,
+ * and its driver is "" then. `refused`: a rule that is not followed. What it is given is borrowed
+ * until `each` returns, but for the driver and what the taint points to. */
 void cluster_taints_list(const struct cluster_taints *table,
                          void (*each)(void *user, const char *driver, const char *id,
                                       const struct taint *taint, bool refused),

@@ -31,8 +31,8 @@ struct consumers {
 void consumers_fini(struct consumers **table);
 /* NULL: nothing was told of the claim. */
 const struct consumers *consumers_find(const struct consumers *table, const char *claim);
-/* In place of what was told before; NULL: that there are none, which is known from then on. What is over the
- * bounds is left out, and so are tolerations that are none. */
+/* In place of what was told before; NULL: that there are none, which is known from then on. What is
+ * over the bounds is left out, and so are tolerations that are none. */
 void consumers_set(struct consumers **table, const char *claim,
                    const struct devicemgr_claim_consumers *is);
 /* Nothing is known of the claim any more. */

@@ -5,9 +5,9 @@
  * called while one of them is connected: the one that registered last is. It outlives its instances
  * for as long as something is kept of it.
  *
- * One that is away may have *moved*: it has registered with the kubelet itself, and is the kubelet's from
- * then on, until it is connected here again. Its instances there are called for nothing but what is left
- * of it here.
+ * One that is away may have *moved*: it has registered with the kubelet itself, and is the
+ * kubelet's from then on, until it is connected here again. Its instances there are called for
+ * nothing but what is left of it here.
  */
 #ifndef DEVICEMGR_THINGS_DRIVER_H
 #define DEVICEMGR_THINGS_DRIVER_H
@@ -80,7 +80,8 @@ void driver_set_wiped(struct driver *driver, bool wiped);
 void driver_set_moved(struct driver *driver, bool moved);
 /* The one to call; NULL: it is away. */
 const struct driver_instance *driver_usable(const struct driver *driver);
-/* The same; of one that has moved, the one that can be called for what is left of it. NULL: none can. */
+/* The same; of one that has moved, the one that can be called for what is left of it. NULL: none
+ * can. */
 const struct driver_instance *driver_callable(const struct driver *driver);
 
 /* Not connected yet. There is none of this number. */

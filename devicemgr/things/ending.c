@@ -197,7 +197,8 @@ const struct ending_ask *ending_find_ask(const struct ending *ending, enum end_a
     return find_ask(ending, asker, token);
 }
 
-/* The pod's own counts as the longest as long as nobody knows it; who has asked for it and for another has the shorter. */
+/* The pod's own counts as the longest as long as nobody knows it; who has asked for it and for
+ * another has the shorter. */
 struct ending_ask *ending_ask(struct ending *ending, const struct ending_ask *said)
 {
     struct ending_ask *ask = find_ask(ending, said->asker, said->token);

@@ -1,6 +1,6 @@
 /*
- * Pods that are being ended from here, or were: one ending for each uid, whoever asks for it, and however
- * often.
+ * Pods that are being ended from here, or were: one ending for each uid, whoever asks for it, and
+ * however often.
  *
  *            stored          the API server has taken it
  *   ASKED ───┬──▶ EVICTING ──────────────────────────────▶ EVICTED
@@ -13,8 +13,8 @@
  *     containers   ▼    │
  *     runs        STOPPED
  *
- * Any of them goes to GONE when the runtime does not know the pod any more, and the ending with it. From
- * EVICTED, STOPPING and STOPPED on nothing of the pod is made any more (rules/ended.h).
+ * Any of them goes to GONE when the runtime does not know the pod any more, and the ending with it.
+ * From EVICTED, STOPPING and STOPPED on nothing of the pod is made any more (rules/ended.h).
  *
  * Who asks is told once. The grace only gets shorter.
  */
@@ -113,8 +113,8 @@ void endings_remove(struct endings *table, struct ending *ending);
 
 /* Moves along the picture; the same is no move. */
 void ending_set_state(struct ending *ending, enum ending_state state);
-/* Of a row; `due_ms` 0 with one of an earlier boot. Nobody is told anew of what was over: all were told when
- * that was stored. That nothing runs is to be seen anew. */
+/* Of a row; `due_ms` 0 with one of an earlier boot. Nobody is told anew of what was over: all were
+ * told when that was stored. That nothing runs is to be seen anew. */
 void ending_set_restored(struct ending *ending, enum ending_state state, uint64_t due_ms,
                          bool static_pod, bool earlier_boot);
 void ending_set_static(struct ending *ending);
@@ -127,8 +127,8 @@ void ending_set_due(struct ending *ending, uint64_t due_ms);
 /* NULL: it asks for nothing. */
 const struct ending_ask *ending_find_ask(const struct ending *ending, enum end_asker asker,
                                          uint64_t token);
-/* One who asks again has a grace that is not longer, and has asked since it did first; its words are the
- * last, and it may be told anew. NULL: there are too many. */
+/* One who asks again has a grace that is not longer, and has asked since it did first; its words
+ * are the last, and it may be told anew. NULL: there are too many. */
 struct ending_ask *ending_ask(struct ending *ending, const struct ending_ask *said);
 void ending_drop_ask(struct ending *ending, const struct ending_ask *ask);
 void ending_ask_set_told(struct ending_ask *ask);

@@ -16,8 +16,8 @@
  *
  * CONNECTING waits for the options, then for the first list; GRACE for a Register call; GONE for
  * nothing. The devices are usable in ACTIVE only. (ACTIVE goes to GRACE at once when it is lost and
- * not redialled, since it flaps or its dials must wait; and to GONE when the name becomes a built-in
- * device's.)
+ * not redialled, since it flaps or its dials must wait; and to GONE when the name becomes a
+ * built-in device's.)
  *
  * The stop time is the moment the endpoint was lost for the first time since it was active, and
  * stays through later attempts that fail. One that is connected, and connected anew, without a list

@@ -1,5 +1,6 @@
 /*
- * Devices that a claim was given of one driver: as its allocation has them, or as the driver answered.
+ * Devices that a claim was given of one driver: as its allocation has them, or as the driver
+ * answered.
  */
 #ifndef DEVICEMGR_THINGS_GRANTED_H
 #define DEVICEMGR_THINGS_GRANTED_H
@@ -30,8 +31,8 @@ void granted_fini(struct granted *granted);
 /* Copied; `share_id` may be NULL. What it returns is valid until the next. */
 struct granted_device *granted_add(struct granted *granted, const char *pool, const char *device,
                                    const char *share_id, bool admin);
-/* What a driver answered (NodePrepareResourceResponse of dra v1), in place of what there was. False,
- * and nothing has changed: it is no such message, or it has more than CLAIM_DEVICES_MAX. */
+/* What a driver answered (NodePrepareResourceResponse of dra v1), in place of what there was.
+ * False, and nothing has changed: it is no such message, or it has more than CLAIM_DEVICES_MAX. */
 bool granted_read(struct granted *granted, const void *response, size_t response_bytes)
     __attribute__((warn_unused_result));
 /* The same device in the list; NULL: it is not there. */

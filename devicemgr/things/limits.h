@@ -20,8 +20,8 @@
 
 /* A node has a handful; 200 are asked for by the largest known users. */
 #define RESOURCES_MAX 1024
-/* What the devices of all plugins may take in memory: those of one with an id like a UUID and one NUMA
- * node some 160 bytes, so 800,000 of them. */
+/* What the devices of all plugins may take in memory: those of one with an id like a UUID and one
+ * NUMA node some 160 bytes, so 800,000 of them. */
 #define DEVICES_BYTES_MAX (128 * (size_t)1024 * 1024)
 /* What the answers of all plugins for containers, which are kept as long as their allocations, may
  * take in memory: four of the largest messages. One has some KB, and a node some hundred. */
@@ -32,33 +32,33 @@
  * own words of it. */
 #define ORDERS_MAX 4096
 #define ORDER_REASON_BYTES_MAX 256
-/* Of what he has asked for and is not answered yet, orders and releases together, each as large as the
- * control socket's requests: who asks waits for the answer, or has gone, and the store or the runtime
- * takes its time. */
+/* Of what he has asked for and is not answered yet, orders and releases together, each as large as
+ * the control socket's requests: who asks waits for the answer, or has gone, and the store or the
+ * runtime takes its time. */
 #define STEERS_MAX 64
-/* Tolerations of one pod, or of one device of a claim, as the API has it, and what an annotation of them
- * may have: each at most 500 bytes. */
+/* Tolerations of one pod, or of one device of a claim, as the API has it, and what an annotation of
+ * them may have: each at most 500 bytes. */
 #define TOLERATIONS_MAX 16
 #define TOLERATIONS_BYTES_MAX 8192
-/* Taints of one slice, as the API allows: 16 of each of 64 devices; and DeviceTaintRules, some hundred
- * bytes each: they are a cluster's, and set by hand. */
+/* Taints of one slice, as the API allows: 16 of each of 64 devices; and DeviceTaintRules, some
+ * hundred bytes each: they are a cluster's, and set by hand. */
 #define SLICE_TAINTS_MAX 1024
 #define TAINT_RULES_MAX 1024
 /* Who may have reserved a claim (status.reservedFor), as the API allows. */
 #define CLAIM_CONSUMERS_MAX 256
-/* Of the pods that are to be evicted, so many within a minute at most, whatever the settings say: it is how
- * many moments are kept. */
+/* Of the pods that are to be evicted, so many within a minute at most, whatever the settings say:
+ * it is how many moments are kept. */
 #define EVICT_PER_MINUTE_MAX 600
-/* Devices of one resource on which taints by health act at once are one of so many: a plugin's rollout
- * that shows all of them unhealthy is no reason to empty a node. */
+/* Devices of one resource on which taints by health act at once are one of so many: a plugin's
+ * rollout that shows all of them unhealthy is no reason to empty a node. */
 #define TAINT_HEALTH_SHARE 4
 /* Devices of one resource that are counted at once for a list: some microseconds each. */
 #define RESOURCE_COUNT_MAX 2000
 /* Containers of which the last refusal is remembered, each with what it asked for: one kilobyte and
  * some 40 bytes for each id that a token names. */
 #define REFUSED_MAX 128
-/* Who is refused since its names are longer than that, is remembered up to here: a place in the list of pods
- * is to fit into a request for the next page. */
+/* Who is refused since its names are longer than that, is remembered up to here: a place in the
+ * list of pods is to fit into a request for the next page. */
 #define REFUSED_NAMES_BYTES_MAX (4 * DEMAND_NAMES_BYTES_MAX)
 /* Resources one container may name, and the text that names them: 253 + 1 + 63 bytes a name. */
 #define REQUEST_RESOURCES_MAX 64
@@ -99,9 +99,9 @@
  * meanwhile would be kept from annotation requests, if that file is not written. */
 #define POD_RETURNS_MS 3600000
 
-/* Drivers of dynamic resource allocation: a node has a handful. Each may tell so many services: there
- * are three versions of two. What they are named by, and claims: at most 253 characters each, and a
- * path, which sun_path bounds. */
+/* Drivers of dynamic resource allocation: a node has a handful. Each may tell so many services:
+ * there are three versions of two. What they are named by, and claims: at most 253 characters each,
+ * and a path, which sun_path bounds. */
 #define DRIVERS_MAX 64
 #define DRIVER_SERVICES_MAX 16
 #define DRIVER_NAMES_BYTES_MAX 1024
@@ -112,10 +112,12 @@
  * more are kept only if a kubelet forgets what it has asked for. */
 #define CLAIMS_MAX 4096
 #define CLAIM_NAMES_BYTES_MAX 1024
-/* Containers that are remembered to use one claim: 256 pods may share one, with some containers each. */
+/* Containers that are remembered to use one claim: 256 pods may share one, with some containers
+ * each. */
 #define CLAIM_USERS_MAX 1024
 /* One that no list of the runtime shows may be in the making for so long after it was asked for; a
- * claim that it would use is not unprepared meanwhile. The kubelet tries that again each 10 to 15 s. */
+ * claim that it would use is not unprepared meanwhile. The kubelet tries that again each 10 to 15
+ * s. */
 #define CLAIM_USER_COMES_MS 10000
 /* What a driver answers for one claim, and those of all claims together: the API allows a claim 32
  * devices, with some names each. */
@@ -126,55 +128,58 @@
 #define SLICES_MAX 1024
 #define SLICE_DEVICES_MAX 1024
 /* What is owed to a driver that is back goes out so many at a time: most drivers do one thing after
- * the other, each within its time. One that failed is tried again after this long, twice as long each
- * time, at most so long. */
+ * the other, each within its time. One that failed is tried again after this long, twice as long
+ * each time, at most so long. */
 #define OWED_AT_ONCE 8
 #define OWED_RETRY_MS_MIN 1000
 #define OWED_RETRY_MS_MAX 60000
 /* Claims of which the last refusal is remembered, two kilobytes each. */
 #define CLAIMS_REFUSED_MAX 128
-/* A claim whose CDI devices the runtime cannot resolve is prepared anew not more often than this, twice as
- * long after each time, at most so long: the kubelet tries the create again each 10 to 15 s. */
+/* A claim whose CDI devices the runtime cannot resolve is prepared anew not more often than this,
+ * twice as long after each time, at most so long: the kubelet tries the create again each 10 to 15
+ * s. */
 #define ANEW_MS_MIN 10000
 #define ANEW_MS_MAX 300000
 /* Names in the words of a runtime that are looked at: those of a claim. */
 #define UNRESOLVED_MAX 32
 /* Who may wait for claims at once. */
 #define CLAIM_REQUESTS_MAX 4096
-/* How long one waits for a driver that is away, or for its turn: the kubelet gives up after 45 s, and
- * is to see our words. */
+/* How long one waits for a driver that is away, or for its turn: the kubelet gives up after 45 s,
+ * and is to see our words. */
 #define CLAIM_HOLD_MS 40000
-/* How long what came of a call may take to be stored: a commit that takes longer is waited for in vain,
- * but one that ends as the kubelet's time does is not. */
+/* How long what came of a call may take to be stored: a commit that takes longer is waited for in
+ * vain, but one that ends as the kubelet's time does is not. */
 #define CLAIM_KEEP_MS 5000
-/* A driver that has gone, and of which nothing is kept, is forgotten after so long: as the default of
- * a plugin's grace period. */
+/* A driver that has gone, and of which nothing is kept, is forgotten after so long: as the default
+ * of a plugin's grace period. */
 #define DRIVER_KEEP_MS 300000
 
-/* Pods that are being ended, or were and are kept from coming back: some times as many as a node runs; and who
- * may ask for one: each taint on a device of it does by itself. */
+/* Pods that are being ended, or were and are kept from coming back: some times as many as a node
+ * runs; and who may ask for one: each taint on a device of it does by itself. */
 #define ENDINGS_MAX 1024
 #define ENDING_ASKS_MAX 64
-/* The least of a grace, as of the kubelet's (pkg/kubelet/pod_workers.go): nobody is killed without a word. The
- * most that a pod may have: what fits seconds in 32 bits. */
+/* The least of a grace, as of the kubelet's (pkg/kubelet/pod_workers.go): nobody is killed without
+ * a word. The most that a pod may have: what fits seconds in 32 bits. */
 #define END_GRACE_MS_MIN 1000
 #define END_GRACE_MS_MAX (2147483647ULL * 1000)
 /* A pod's own that does not stand on its containers: the API's default. */
 #define END_POD_GRACE_MS 30000
-/* After a stop that failed the runtime is listed again in so long, twice as long each time, at most so long. */
+/* After a stop that failed the runtime is listed again in so long, twice as long each time, at most
+ * so long. */
 #define END_RETRY_MS_MIN 1000
 #define END_RETRY_MS_MAX 30000
 
-/* Groups of a shutdown, as many as the settings may have; and pods of the cluster that are known by their priority:
- * some times as many as a node runs. */
+/* Groups of a shutdown, as many as the settings may have; and pods of the cluster that are known by
+ * their priority: some times as many as a node runs. */
 #define SHUTDOWN_GROUPS_MAX 64
 #define SHUTDOWN_KNOWN_MAX 4096
-/* Of the time that the machine waits so much is left: for the agent to hear of the end, and to let go. */
+/* Of the time that the machine waits so much is left: for the agent to hear of the end, and to let
+ * go. */
 #define SHUTDOWN_MARGIN_MS 1000
 /* Priorities are waited for so long: an agent that has just come may be listing pods. */
 #define SHUTDOWN_KNOW_MS 2000
-/* A machine that has not gone down so long after all was done will not, though nobody has said so: who would
- * is gone. systemd gives most units 90 s to stop. */
+/* A machine that has not gone down so long after all was done will not, though nobody has said so:
+ * who would is gone. systemd gives most units 90 s to stop. */
 #define SHUTDOWN_GIVEN_UP_MS 600000
 
 /* A create is never held longer than this, and its refusal leaves this long before the
@@ -194,8 +199,8 @@
 #define CHECK_AGAIN_MS 1000
 /* Lists of the runtime that the core asks for come no closer. */
 #define LIST_EVERY_MS 1000
-/* An operator who releases a pod waits so long for a list of the runtime: less than whoever asks for it
- * waits, with a commit after it. */
+/* An operator who releases a pod waits so long for a list of the runtime: less than whoever asks
+ * for it waits, with a commit after it. */
 #define RELEASE_LIST_MS 5000
 /* A commit that failed is tried again after this long, twice as long each time, at most so long. */
 #define COMMIT_RETRY_MS_MIN 1000

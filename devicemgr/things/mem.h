@@ -31,8 +31,8 @@ static inline char *mem_strdup(const char *text)
     return copy;
 }
 
-/* For texts in one piece with what they belong to: what one takes there, and its copy at *end, which
- * moves behind it. NULL takes nothing and stays NULL. */
+/* For texts in one piece with what they belong to: what one takes there, and its copy at *end,
+ * which moves behind it. NULL takes nothing and stays NULL. */
 static inline size_t mem_text_bytes(const char *text)
 {
     return text ? strlen(text) + 1 : 0;

@@ -2,9 +2,9 @@
  * Moments on the core's clock, in ms.
  *
  * UINT64_MAX is never: of what is to happen, where the earliest of several counts. A field in which
- * 0 is none, as it is in a zeroed struct, has a moment at which something ends or may be done again:
- * one that is long past says the same. Where such a one is to count among others, it goes through
- * moment_or_never().
+ * 0 is none, as it is in a zeroed struct, has a moment at which something ends or may be done
+ * again: one that is long past says the same. Where such a one is to count among others, it goes
+ * through moment_or_never().
  *
  * The clock is that of a boot, and says nothing in another.
  */

@@ -6,9 +6,10 @@
  *   SETTING ────────▶ SET ──▶ ENDING ──▶ gone
  *
  * It is in force in all three: a change of it that cannot be stored has not been made, and a device
- * must not have gone to somebody meanwhile. (The end of a grace period, and the eviction of who has a
- * tainted device, wait for SET, since nobody could take them back.) A commit that fails leads from SETTING and ENDING to what was before.
- * One that is SET may be SETTING again, with other words.
+ * must not have gone to somebody meanwhile. (The end of a grace period, and the eviction of who has
+ * a tainted device, wait for SET, since nobody could take them back.) A commit that fails leads
+ * from SETTING and ENDING to what was before. One that is SET may be SETTING again, with other
+ * words.
  */
 #ifndef DEVICEMGR_THINGS_ORDER_H
 #define DEVICEMGR_THINGS_ORDER_H
@@ -24,7 +25,7 @@
 
 enum order_kind {
     ORDER_CORDON,     /* of one device: nobody new gets it */
-    ORDER_WITHDRAWAL, /* of a resource: nobody new gets any of it, and the kubelet is not offered it */
+    ORDER_WITHDRAWAL, /* of a resource: nobody new gets any, and the kubelet is not offered it */
     ORDER_GRACE, /* of the period under way, until the plugin is back, or its resource removed */
     ORDER_TAINT, /* of one device; its `id` is that of order_taint_id() */
     ORDER_KINDS,
@@ -112,8 +113,8 @@ const struct owners *orders_taints(const struct orders *table, const char *resou
 uint64_t order_end_ms(const struct order *order);
 /* NULL: the resource is not withdrawn. */
 const struct order *orders_withdrawal(const struct orders *table, const char *resource);
-/* Those of the kind, of one resource (NULL: all), by resource, then in the natural order of ids; the
- * caller frees the array. */
+/* Those of the kind, of one resource (NULL: all), by resource, then in the natural order of ids;
+ * the caller frees the array. */
 const struct order **orders_sorted(const struct orders *table, enum order_kind kind,
                                    const char *resource, size_t *len);
 

@@ -150,8 +150,8 @@ bool pod_ignore_once(struct pod *pod, const char *container);
 /* The kubelet asks by token for this container; that is remembered as far as there is room. */
 void pod_note_token(struct pod *pod, const char *container);
 void pod_set_remembers(struct pod *pod);
-/* Its annotation of tolerations, NULL: it has none. Whether that is another than it was; what is wrong with it is
- * added to `error`. */
+/* Its annotation of tolerations, NULL: it has none. Whether that is another than it was; what is
+ * wrong with it is added to `error`. */
 bool pod_set_tolerations(struct pod *pod, const char *annotation, struct text *error);
 bool pod_had_token(const struct pod *pod, const char *container);
 

@@ -1,6 +1,6 @@
 /*
- * The machine's shutdown: from BEGUN on no container and no sandbox is made, and pods are ended in groups, those of the
- * lowest priority first.
+ * The machine's shutdown: from BEGUN on no container and no sandbox is made, and pods are ended in
+ * groups, those of the lowest priority first.
  *
  *         told         it is known what runs         each group is over, or its time is
  *   NONE ──────▶ BEGUN ────────┬────────────▶ GROUPS ────────────────────────┬──▶ OVER
@@ -9,8 +9,8 @@
  *    │                     a kubelet ends them            no sandbox is ready
  *    └── cancelled, from any
  *
- * BEGUN, GROUPS and KUBELET go to OVER when there is no time left, too; and one that is told later begins anew, from
- * any.
+ * BEGUN, GROUPS and KUBELET go to OVER when there is no time left, too; and one that is told later
+ * begins anew, from any.
  */
 #ifndef DEVICEMGR_THINGS_SHUTDOWN_H
 #define DEVICEMGR_THINGS_SHUTDOWN_H
@@ -36,8 +36,7 @@ enum shutdown_state {
 struct shutdown_pod {
     char *uid;
     size_t group;
-    bool
-        asked; /* its end was asked for, in this process or an earlier one, or it had come already */
+    bool asked; /* its end was asked for, here or in an earlier process, or it had come already */
     UT_hash_handle hh;
 };
 
@@ -88,7 +87,8 @@ void shutdown_begin(struct shutdown *shutdown, uint64_t since_ms, uint64_t limit
 void shutdown_set_state(struct shutdown *shutdown, enum shutdown_state state);
 /* Of a row. Whose end was asked for in earlier groups has it, or had. */
 void shutdown_set_restored(struct shutdown *shutdown, enum shutdown_state state, uint64_t over_ms);
-/* There is none, and what was known of the cluster's pods is old. `given_up`: though nobody has said so. */
+/* There is none, and what was known of the cluster's pods is old. `given_up`: though nobody has
+ * said so. */
 void shutdown_end(struct shutdown *shutdown, bool given_up);
 void shutdown_set_over(struct shutdown *shutdown, uint64_t now_ms);
 /* Of one that has BEGUN. */
@@ -98,7 +98,8 @@ void shutdown_set_limit(struct shutdown *shutdown, uint64_t limit_ms);
 /* How they are grouped; copied. Replaces what was. */
 void shutdown_set_groups(struct shutdown *shutdown, const struct devicemgr_shutdown_group *groups,
                          size_t len, bool by_priority);
-/* Times of the groups that have pods are shortened alike, to `all_ms` in all, if they are more. Whether. */
+/* Times of the groups that have pods are shortened alike, to `all_ms` in all, if they are more.
+ * Whether. */
 bool shutdown_shorten(struct shutdown *shutdown, uint64_t all_ms);
 void shutdown_set_group(struct shutdown *shutdown, size_t group, uint64_t now_ms);
 /* How many pods are of it. */

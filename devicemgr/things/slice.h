@@ -1,6 +1,6 @@
 /*
- * ResourceSlices of this node alone, as the cluster has them: a device that stands in one can be used
- * nowhere else, so that what becomes of it here concerns nobody else.
+ * ResourceSlices of this node alone, as the cluster has them: a device that stands in one can be
+ * used nowhere else, so that what becomes of it here concerns nobody else.
  */
 #ifndef DEVICEMGR_THINGS_SLICE_H
 #define DEVICEMGR_THINGS_SLICE_H

@@ -1,7 +1,7 @@
 /*
- * A taint of a device: why nobody new is to get it, or nobody at all, unless a pod tolerates it. Words
- * and rules are those of Kubernetes' DeviceTaint (resource.k8s.io): a key, perhaps a value, an effect,
- * and when it was added.
+ * A taint of a device: why nobody new is to get it, or nobody at all, unless a pod tolerates it.
+ * Words and rules are those of Kubernetes' DeviceTaint (resource.k8s.io): a key, perhaps a value,
+ * an effect, and when it was added.
  *
  * A device of a plugin is named by resource and id, one of a DRA driver by the driver's name and
  * "pool/device": a driver's name has no slash, and a resource's has one.

@@ -23,7 +23,8 @@ struct text {
 void text_add(struct text *text, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* A peer's words, at most `bytes_max` of them, then "..." if there were more. */
 void text_add_words(struct text *text, const char *words, size_t bytes_max);
-/* `before`, which is ours, and a name that may be a peer's, at most half as much of it as of words. */
+/* `before`, which is ours, and a name that may be a peer's, at most half as much of it as of
+ * words. */
 void text_add_name(struct text *text, const char *before, const char *name);
 /* "g0,g1,... (17 more)" */
 void text_add_ids(struct text *text, const struct ids *ids);

@@ -1,6 +1,6 @@
 /*
- * Pods that are to end, for whoever wants that: what one machine has for the machine that ends them goes
- * through here.
+ * Pods that are to end, for whoever wants that: what one machine has for the machine that ends them
+ * goes through here.
  */
 #ifndef DEVICEMGR_TURN_END_H
 #define DEVICEMGR_TURN_END_H
@@ -15,7 +15,8 @@ struct devicemgr;
 /* ends_ask(), ends_cancel(). In a turn: state_at() was called. */
 void end_ask(struct devicemgr *mgr, const char *pod_uid, const struct end_request *request);
 void end_cancel(struct devicemgr *mgr, const char *pod_uid, enum end_asker asker, uint64_t token);
-/* Who is to be evicted for taints is found out, and asked for: once whatever an event has led to is done. */
+/* Who is to be evicted for taints is found out, and asked for: once whatever an event has led to is
+ * done. */
 void evict_turn(struct devicemgr *mgr);
 /* Likewise who is to be ended since the machine goes down. */
 void shutdown_turn(struct devicemgr *mgr);

@@ -171,7 +171,8 @@ void devicemgr_untaint(struct devicemgr *mgr, uint64_t now_ms, uint64_t number,
 
 /* ---- release ---- */
 
-/* The pod that is meant, of those that hold something; NULL: none, or not one, and `text` says so. */
+/* The pod that is meant, of those that hold something; NULL: none, or not one, and `text` says
+ * so. */
 static const char *find_pod(const struct state *state, const char *pod, struct text *text)
 {
     const char *found = NULL;

@@ -10,8 +10,9 @@
 #include "devicemgr/turn/meant.h"
 #include "devicemgr/turn/turn.h"
 
-/* How well a pod fits: one that is called so and lives is meant before one that was. Its sandbox stays for a
- * minute, in which an owner has made another of its name (pkg/kubelet/kuberuntime/kuberuntime_gc.go). */
+/* How well a pod fits: one that is called so and lives is meant before one that was. Its sandbox
+ * stays for a minute, in which an owner has made another of its name
+ * (pkg/kubelet/kuberuntime/kuberuntime_gc.go). */
 enum fit { FITS_NOT, FITS_IS_OVER, FITS_LIVES, FITS_EXACTLY };
 
 /* Of one pod that is looked for by whatever it is called. */

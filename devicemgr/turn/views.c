@@ -33,7 +33,8 @@ void devicemgr_health(const struct devicemgr *mgr, struct devicemgr_health *heal
                                         .listed = state->listing.listed};
 }
 
-/* Whether one of these rows, which are yet to be durable, is of a plugin that registered in this life. */
+/* Whether one of these rows, which are yet to be durable, is of a plugin that registered in this
+ * life. */
 static bool has_registered(const struct state *state, const struct dirty_row *rows)
 {
     for (const struct dirty_row *row = rows; row; row = row->hh.next) {

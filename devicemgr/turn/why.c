@@ -1,6 +1,6 @@
 /*
- * Why a container waits, was refused, or has what it has. The rules are asked as a create asks them;
- * nothing here is given a state that it could change.
+ * Why a container waits, was refused, or has what it has. The rules are asked as a create asks
+ * them; nothing here is given a state that it could change.
  */
 #include "devicemgr/why.h"
 

@@ -1,6 +1,6 @@
 /*
- * Why a claim waits, or was refused. What is told is what the machine itself goes by; nothing here is given
- * a state that it could change.
+ * Why a claim waits, or was refused. What is told is what the machine itself goes by; nothing here
+ * is given a state that it could change.
  */
 #include <stdlib.h>
 #include <string.h>

@@ -55,22 +55,24 @@ const char *claim_refusal_clears(enum claim_refusal_kind kind);
 void claim_refusal_explain(const struct state *state, const struct claim_refusal *refusal,
                            struct text *text);
 
-/* "claim ns/name, driver d: it is prepared, with 2 devices" and so on: what is said of it, by `what`. */
+/* "claim ns/name, driver d: it is prepared, with 2 devices" and so on: what is said of it, by
+ * `what`. */
 void claim_explain_done(const struct claim *claim, const char *what, struct text *text);
 /* Who uses a claim: `container "c" of pod ns/name`. */
 void claim_explain_user(const char *container, const char *pod, struct text *text);
 /* One that is owed was refused by the driver; adds the whole sentence. */
 void claim_explain_owed(const struct claim *claim, const char *words, struct text *text);
-/* The runtime cannot resolve a CDI device, and the driver is asked to prepare the claim anew; not again
- * within `pause_ms`. Adds the whole sentence. */
+/* The runtime cannot resolve a CDI device, and the driver is asked to prepare the claim anew; not
+ * again within `pause_ms`. Adds the whole sentence. */
 void claim_explain_anew(const struct claim *claim, const char *cdi, uint64_t pause_ms,
                         struct text *text);
 /* What came of that: `words`, why not; NULL: it is prepared. */
 void claim_explain_renewed(const struct claim *claim, const char *words, struct text *text);
-/* The runtime would start a container without these, which are CDI names; adds the whole sentence. */
+/* The runtime would start a container without these, which are CDI names; adds the whole
+ * sentence. */
 void claim_explain_not_read(const struct state *state, const struct ids *names, struct text *text);
-/* Another pod's container may have a device (`ids`) of the claim; `hidden`: who it is is not told. Adds the
- * whole sentence. */
+/* Another pod's container may have a device (`ids`) of the claim; `hidden`: who it is is not told.
+ * Adds the whole sentence. */
 void claim_explain_held(const struct claim *claim, const struct claim_user *user,
                         const struct ids *ids, bool hidden, struct text *text);
 /* Whether the user's pod is of the namespace. */

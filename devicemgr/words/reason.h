@@ -68,7 +68,8 @@ enum reason_kind {
     REASON_UNLISTED,       /* by the runtime: nothing new is given out */
     REASON_UNLISTED_AGAIN, /* likewise, since rows were lost */
 
-    /* a claim's devices: `ids` are CDI names, or the device of `claim` that `user` has by another */
+    /* a claim's devices: `ids` are CDI names, or the device of `claim` that `user` has by
+     * another */
     REASON_CDI_NOT_READ, /* by the runtime, or not where the request has them */
     REASON_CLAIM_HELD,
 

@@ -10,10 +10,11 @@
 
 struct state;
 
-/* Adds a sentence for people: what it has come to. `word`: begun, shortened, group, kubelet, over, late,
- * cancelled, given-up, restored. */
+/* Adds a sentence for people: what it has come to. `word`: begun, shortened, group, kubelet, over,
+ * late, cancelled, given-up, restored. */
 void shutdown_tell(const struct state *state, const char *word, struct text *text);
-/* Adds why nothing is made, as a refusal says it: always the same, since the kubelet tells of each other one anew. */
+/* Adds why nothing is made, as a refusal says it: always the same, since the kubelet tells of each
+ * other one anew. */
 void shutdown_explain(struct text *text);
 /* How many pods are still to end in it. */
 size_t shutdown_remaining(const struct state *state);

@@ -176,8 +176,8 @@ static void forget(void *user, const struct fact *fact)
     (void)fact;
 }
 
-/* Without a daemon what has gone is not kept to be told, and takes no room of what comes: the first report
- * is of all that is there. */
+/* Without a daemon what has gone is not kept to be told, and takes no room of what comes: the first
+ * report is of all that is there. */
 static void report_gone(struct agent *agent)
 {
     if (!daemon_feed_alive(agent->feed))
@@ -229,8 +229,8 @@ static const struct of_kind {
                                      .served = SERVED_TAINT_RULES},
 };
 
-/* What is in one version only may be in another. Rules are nothing that a node's own credentials may see
- * (plugin/pkg/auth/authorizer/node/node_authorizer.go), and few clusters have them. */
+/* What is in one version only may be in another. Rules are nothing that a node's own credentials
+ * may see (plugin/pkg/auth/authorizer/node/node_authorizer.go), and few clusters have them. */
 static bool on_excused(void *user, enum api_outcome why)
 {
     struct watched *watched = user;

@@ -1,6 +1,7 @@
 /*
- * The agent: what the API server knows of this node is told to the daemon, what the daemon wants done
- * there is done; and likewise of the machine's shutdown (shutdown.h). Without rules: it decides nothing.
+ * The agent: what the API server knows of this node is told to the daemon, what the daemon wants
+ * done there is done; and likewise of the machine's shutdown (shutdown.h). Without rules: it
+ * decides nothing.
  */
 #ifndef SHIM_AGENT_AGENT_H
 #define SHIM_AGENT_AGENT_H

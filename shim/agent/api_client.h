@@ -34,8 +34,8 @@ struct api_result {
 };
 
 struct api_ops {
-    /* Some of a good answer (2xx), borrowed until it returns; first nothing, when it begins. False: it cannot be of use, and the
-     * request ends with API_AGAIN. NULL: it is not needed. */
+    /* Some of a good answer (2xx), borrowed until it returns; first nothing, when it begins. False:
+     * it cannot be of use, and the request ends with API_AGAIN. NULL: it is not needed. */
     bool (*body)(void *user, const char *bytes, size_t len);
     /* Once, from the loop, after which the request is gone. */
     void (*done)(void *user, const struct api_result *result);

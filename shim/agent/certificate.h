@@ -10,8 +10,8 @@
 /* A DNS subdomain and its NUL. */
 #define NODE_NAME_BYTES_MAX 254
 
-/* Whether the first certificate of the one and the first key of the other are a pair. A rotation may
- * have replaced just one of the files. */
+/* Whether the first certificate of the one and the first key of the other are a pair. A rotation
+ * may have replaced just one of the files. */
 bool certificate_fits(const char *certificate, size_t certificate_len, const char *key,
                       size_t key_len);
 

@@ -1,5 +1,6 @@
 /*
- * By what the API server is asked: a kubeconfig, the files that it names, and what its plugin gives.
+ * By what the API server is asked: a kubeconfig, the files that it names, and what its plugin
+ * gives.
  *
  * All files are looked at before each request, and read again when one has changed; a rotation that
  * is half done (a key that does not fit its certificate) changes nothing yet. They are small and of
@@ -17,7 +18,8 @@
 
 struct credentials;
 
-/* Borrowed until the loop's next turn. Data have no bytes, and texts are NULL, where there are none. */
+/* Borrowed until the loop's next turn. Data have no bytes, and texts are NULL, where there are
+ * none. */
 struct credentials_set {
     const char *server;
     const char *tls_server_name;
@@ -38,8 +40,8 @@ struct credentials_ops {
     void (*changed)(void *user);
 };
 
-/* Of the kubeconfig at `path`; one that asks for no verification is broken unless `insecure`. All is
- * borrowed until the end. */
+/* Of the kubeconfig at `path`; one that asks for no verification is broken unless `insecure`. All
+ * is borrowed until the end. */
 struct credentials *credentials_new(uv_loop_t *loop, const char *path, bool insecure,
                                     const struct credentials_ops *ops, void *user);
 /* Frees it in later turns of the loop. Accepts NULL. */
@@ -49,8 +51,8 @@ void credentials_free(struct credentials *credentials);
 enum credentials_state credentials_look(struct credentials *credentials,
                                         struct credentials_set *set, const char **words);
 
-/* The server did not know them: all is read, and a plugin asked, again, before the next use; a plugin
- * not more often than each PLUGIN_AGAIN_MS. */
+/* The server did not know them: all is read, and a plugin asked, again, before the next use; a
+ * plugin not more often than each PLUGIN_AGAIN_MS. */
 void credentials_refused(struct credentials *credentials);
 
 /* The node's name by the client certificate. False: there is none, or it says none. */

@@ -31,8 +31,8 @@ bool delay_lock_told(const struct delay_lock *lock)
            lock->the_manager == (lock->fd < 0 ? KEEPS_NONE : KEEPS_THIS);
 }
 
-/* Two of one name cannot be told apart there: one goes before another comes. Without polls: a lock's other end
- * is away for a moment when logind is restarted. */
+/* Two of one name cannot be told apart there: one goes before another comes. Without polls: a
+ * lock's other end is away for a moment when logind is restarted. */
 void delay_lock_tell(struct delay_lock *lock)
 {
     if (lock->the_manager == KEEPS_ANOTHER && fd_store_remove(lock->store, NAME) == 0)

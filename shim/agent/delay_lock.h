@@ -1,6 +1,7 @@
 /*
- * A lock of logind's, which is a descriptor: as long as any copy of it is open, anywhere, the lock is held. One copy is the
- * service manager's (shim/fd_store.h), so that it outlives this process: during a shutdown logind gives no new ones.
+ * A lock of logind's, which is a descriptor: as long as any copy of it is open, anywhere, the lock
+ * is held. One copy is the service manager's (shim/fd_store.h), so that it outlives this process:
+ * during a shutdown logind gives no new ones.
  */
 #ifndef SHIM_AGENT_DELAY_LOCK_H
 #define SHIM_AGENT_DELAY_LOCK_H
@@ -28,7 +29,8 @@ void delay_lock_take(struct delay_lock *lock, int fd);
 /* Lets go of it. */
 void delay_lock_release(struct delay_lock *lock);
 
-/* False: the service manager did not take what it was told, and is to be told again by delay_lock_tell(). */
+/* False: the service manager did not take what it was told, and is to be told again by
+ * delay_lock_tell(). */
 bool delay_lock_told(const struct delay_lock *lock);
 void delay_lock_tell(struct delay_lock *lock);
 

@@ -4,7 +4,8 @@
  *
  * It knows where an object ends and nothing else: whether it is right JSON its reader finds out
  * (jansson). What it refuses for good: an object over its limit, or with more values in it than
- * JSON_VALUES_MAX, nesting over JSON_DEPTH_MAX, brackets that do not match, anything but objects where objects should be.
+ * JSON_VALUES_MAX, nesting over JSON_DEPTH_MAX, brackets that do not match, anything but objects
+ * where objects should be.
  */
 #ifndef SHIM_AGENT_JSON_SPLITTER_H
 #define SHIM_AGENT_JSON_SPLITTER_H
@@ -42,19 +43,21 @@ struct json_splitter {
     const char *words;
 };
 
-/* `value` gets each object, borrowed until it returns, from json_splitter_feed(); `head`: it is what
- * is left of a list. False from it: it was not taken, and all of it has failed. */
+/* `value` gets each object, borrowed until it returns, from json_splitter_feed(); `head`: it is
+ * what is left of a list. False from it: it was not taken, and all of it has failed. */
 void json_splitter_init(struct json_splitter *splitter, enum json_split split,
                         bool (*value)(void *user, const char *text, size_t len, bool head),
                         void *user);
 /* Accepts a zeroed struct. */
 void json_splitter_fini(struct json_splitter *splitter);
 
-/* False: it has failed, now or before, and json_splitter_trouble() says why; "" if value() said so. */
+/* False: it has failed, now or before, and json_splitter_trouble() says why; "" if value() said
+ * so. */
 bool json_splitter_feed(struct json_splitter *splitter, const char *bytes, size_t len)
     __attribute__((warn_unused_result));
 
-/* Whether the bytes so far end where an object does: none is half there, and of a list it was all. */
+/* Whether the bytes so far end where an object does: none is half there, and of a list it was
+ * all. */
 bool json_splitter_whole(const struct json_splitter *splitter);
 
 const char *json_splitter_trouble(const struct json_splitter *splitter);

@@ -9,8 +9,8 @@
 #define OBJECT_BYTES_MAX (4u * 1024 * 1024)
 /* What stands around the items of a list. */
 #define LIST_HEAD_BYTES_MAX (64u * 1024)
-/* All pages of one list together, which a server may answer as one (it ignores `limit` for what it has in its
- * cache): items go through one by one, so this only ends what has no end. */
+/* All pages of one list together, which a server may answer as one (it ignores `limit` for what it
+ * has in its cache): items go through one by one, so this only ends what has no end. */
 #define LIST_BYTES_MAX (64u * 1024 * 1024)
 /* An answer to anything else. */
 #define ANSWER_BYTES_MAX OBJECT_BYTES_MAX
@@ -19,9 +19,9 @@
 #define ERROR_WORDS_BYTES_MAX 512
 /* How deep JSON may be nested; schemas of custom resources may be deep, ours are not. */
 #define JSON_DEPTH_MAX 64
-/* How many values there may be in one object: a slice of 128 devices with 32 attributes each has some
- * 20,000. Once read each takes some 250 bytes of its own at most, so that an object with text and all is
- * below 4 + 8 + 16 MiB while it is looked at. */
+/* How many values there may be in one object: a slice of 128 devices with 32 attributes each has
+ * some 20,000. Once read each takes some 250 bytes of its own at most, so that an object with text
+ * and all is below 4 + 8 + 16 MiB while it is looked at. */
 #define JSON_VALUES_MAX 65536
 /* Objects in a page of a list. */
 #define LIST_PAGE 100
@@ -31,8 +31,8 @@
 /* What a credential plugin writes, and how long it may take. */
 #define PLUGIN_BYTES_MAX (1024u * 1024)
 #define PLUGIN_TIMEOUT_MS 30000
-/* A plugin's credentials are asked for anew that long before they end; those without an end after so
- * long. */
+/* A plugin's credentials are asked for anew that long before they end; those without an end after
+ * so long. */
 #define PLUGIN_EARLY_MS 60000
 #define PLUGIN_ANEW_MS 600000
 #define PLUGIN_AGAIN_MS 10000
@@ -44,16 +44,17 @@
 #define LIST_TIMEOUT_MS 60000
 /* A watch that begins with all there is: until it has said that this was all. */
 #define STREAM_TIMEOUT_MS 30000
-/* A watch's own end, of which a random part is added: the server would end it after half an hour. */
+/* A watch's own end, of which a random part is added: the server would end it after half an
+ * hour. */
 #define WATCH_SECONDS_MIN 300
 #define WATCH_SECONDS_SPREAD 300
 /* Bookmarks come about each minute: one that is silent for that long is dead. */
 #define WATCH_SILENCE_S 180
 /* A watch that ended sooner without an event has not worked. */
 #define WATCH_SHORT_MS 1000
-/* A server that is gone without a word: the kernel asks an idle connection for a sign of life after the
- * first, each second of these again, and ends it when nothing was acknowledged for the third. As client-go's
- * pings have it (30 s, and 15 for the answer). */
+/* A server that is gone without a word: the kernel asks an idle connection for a sign of life after
+ * the first, each second of these again, and ends it when nothing was acknowledged for the third.
+ * As client-go's pings have it (30 s, and 15 for the answer). */
 #define KEEPALIVE_IDLE_S 30
 #define KEEPALIVE_AGAIN_S 5
 #define UNACKNOWLEDGED_MS 45000
@@ -72,8 +73,8 @@
 /* Of all nodes of a cluster that starts: the first request goes out within that time, by chance. */
 #define START_SPREAD_MS 1000
 
-/* How often is looked whether what the server does not have is there by now, with up to as much more by
- * chance; and how old its word must be for a 404 to be news. */
+/* How often is looked whether what the server does not have is there by now, with up to as much
+ * more by chance; and how old its word must be for a 404 to be news. */
 #define SERVED_AGAIN_MS 600000
 #define SERVED_OLD_MS 60000
 

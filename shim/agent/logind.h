@@ -1,9 +1,10 @@
 /*
- * systemd-logind, as far as it has to do with the machine's shutdown: what org.freedesktop.login1.Manager says
- * (org.freedesktop.login1(5)), and locks on it.
+ * systemd-logind, as far as it has to do with the machine's shutdown: what
+ * org.freedesktop.login1.Manager says (org.freedesktop.login1(5)), and locks on it.
  *
- * Nothing is believed that a signal carries: each one, and each minute, has all of it read anew, and one reading is told at
- * once. So it makes no difference whether a change was seen, or came to pass before this process or this logind started.
+ * Nothing is believed that a signal carries: each one, and each minute, has all of it read anew,
+ * and one reading is told at once. So it makes no difference whether a change was seen, or came to
+ * pass before this process or this logind started.
  */
 #ifndef SHIM_AGENT_LOGIND_H
 #define SHIM_AGENT_LOGIND_H
@@ -41,8 +42,8 @@ void logind_stop(struct logind *logind);
 /* Reads all anew: what has no signal may have changed. */
 void logind_read(struct logind *logind);
 
-/* Asks for a delay lock on the shutdown, one at a time: while said() tells of one that is known. inhibited() follows. One that
- * has begun is not to be delayed any more. */
+/* Asks for a delay lock on the shutdown, one at a time: while said() tells of one that is known.
+ * inhibited() follows. One that has begun is not to be delayed any more. */
 void logind_inhibit(struct logind *logind);
 
 #endif

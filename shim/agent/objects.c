@@ -6,7 +6,8 @@
 
 #include "shim/must.h"
 
-/* Of claims that the scheduler makes for extended resources (staging/src/k8s.io/api/resource/v1/types.go). */
+/* Of claims that the scheduler makes for extended resources
+ * (staging/src/k8s.io/api/resource/v1/types.go). */
 #define EXTENDED_RESOURCE_CLAIM "resource.kubernetes.io/extended-resource-claim"
 
 static const json_t *at(const json_t *object, const char *a, const char *b)

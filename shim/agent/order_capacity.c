@@ -35,8 +35,9 @@ static void on_patched(void *user, const struct api_result *result)
         run_fail(run, result);
 }
 
-/* Only capacity: the kubelet makes allocatable of it (pkg/kubelet/nodestatus/setters.go). It is changed
- * only if it is still as it was seen: whoever has published something else meanwhile is right. */
+/* Only capacity: the kubelet makes allocatable of it (pkg/kubelet/nodestatus/setters.go). It is
+ * changed only if it is still as it was seen: whoever has published something else meanwhile is
+ * right. */
 static void patch_capacity(struct run *run, const char *seen)
 {
     static const struct api_ops ops = {.body = run_body, .done = on_patched};

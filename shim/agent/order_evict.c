@@ -1,7 +1,8 @@
 /*
- * A pod that is to be evicted: it is looked at, then evicted, or deleted, and marked for who asks why it went:
- * before a DELETE, as upstream's controllers do; after an eviction, which leaves a mark of the API server's own
- * (pkg/registry/core/pod/storage/eviction.go), and before which a budget may have it stay for ever.
+ * A pod that is to be evicted: it is looked at, then evicted, or deleted, and marked for who asks
+ * why it went: before a DELETE, as upstream's controllers do; after an eviction, which leaves a
+ * mark of the API server's own (pkg/registry/core/pod/storage/eviction.go), and before which a
+ * budget may have it stay for ever.
  */
 #include "shim/agent/order_run.h"
 
@@ -83,8 +84,8 @@ static void on_marked_after(void *user, const struct api_result *result)
     end(run, AGENT__V1__EVICTED__DELETED);
 }
 
-/* That another pod has the name by now is seen when it is looked for again. A budget that allows none is
- * answered 429, several for one pod 500, which more than one may have ended by then. */
+/* That another pod has the name by now is seen when it is looked for again. A budget that allows
+ * none is answered 429, several for one pod 500, which more than one may have ended by then. */
 static void on_evicted(void *user, const struct api_result *result)
 {
     static const struct api_ops ops = {.body = run_body, .done = on_marked_after};
@@ -210,8 +211,8 @@ static void on_pods(void *user, const struct api_result *result)
     json_decref(list);
 }
 
-/* By a list with a selector: one that is not there, or not bound here any more, a node's credentials may not
- * get by its name, and that is no different from what they may never
+/* By a list with a selector: one that is not there, or not bound here any more, a node's
+ * credentials may not get by its name, and that is no different from what they may never
  * (plugin/pkg/auth/authorizer/node/node_authorizer.go). */
 void run_evict_pod(struct run *run)
 {

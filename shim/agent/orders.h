@@ -1,8 +1,8 @@
 /*
  * What the daemon wants done at the API server: each order is one attempt, answered once.
  *
- * An order that was done is remembered, so that its answer, which may be lost, is given again; one that
- * comes a second time while it is under way is not begun twice.
+ * An order that was done is remembered, so that its answer, which may be lost, is given again; one
+ * that comes a second time while it is under way is not begun twice.
  */
 #ifndef SHIM_AGENT_ORDERS_H
 #define SHIM_AGENT_ORDERS_H
@@ -15,8 +15,8 @@
 
 struct orders;
 
-/* All is borrowed until the end; `node` is its name; answer() is called from the loop, never from inside
- * orders_take(), and what it is given is borrowed until it returns. */
+/* All is borrowed until the end; `node` is its name; answer() is called from the loop, never from
+ * inside orders_take(), and what it is given is borrowed until it returns. */
 struct orders *orders_new(uv_loop_t *loop, struct api_client *client, struct served *served,
                           const char *node,
                           void (*answer)(void *user, const Agent__V1__AnswerRequest *answer),

@@ -268,7 +268,8 @@ static void list(struct reflector *reflector)
     list_page(reflector);
 }
 
-/* From that version on; `all`: what there is first, as it is in that or a newer one ("": the newest). */
+/* From that version on; `all`: what there is first, as it is in that or a newer one ("": the
+ * newest). */
 static void ask_events(struct reflector *reflector, const char *version, bool all)
 {
     struct query query;

@@ -7,10 +7,10 @@
  *      │   └────time──▶ LISTING ──────all pages─────────┘ │
  *      └── any failure ──────┴────────────────────────────┘   (what was too old: told anew)
  *
- * WAITING waits for its back-off, LISTING for a page, STREAMING and WATCHING for events. STREAMING is a watch
- * that begins with all there is, which costs a server less than a list; servers before 1.32, and those of 1.33,
- * do not know it. Objects go through one by one; none is kept. What is known stays so until all of it was
- * told anew.
+ * WAITING waits for its back-off, LISTING for a page, STREAMING and WATCHING for events. STREAMING
+ * is a watch that begins with all there is, which costs a server less than a list; servers before
+ * 1.32, and those of 1.33, do not know it. Objects go through one by one; none is kept. What is
+ * known stays so until all of it was told anew.
  */
 #ifndef SHIM_AGENT_REFLECTOR_H
 #define SHIM_AGENT_REFLECTOR_H
@@ -35,8 +35,8 @@ struct reflector_ops {
     void (*list_ended)(void *user);
     /* It cannot be had, for now; "": it can. Told when that changes. */
     void (*trouble)(void *user, const char *words);
-    /* The server has no such collection (API_NOT_FOUND), or does not allow it (API_REFUSED). True: that is
-     * no trouble, but to be so. It is asked on in either case. NULL: it is one. */
+    /* The server has no such collection (API_NOT_FOUND), or does not allow it (API_REFUSED). True:
+     * that is no trouble, but to be so. It is asked on in either case. NULL: it is one. */
     bool (*excused)(void *user, enum api_outcome why);
 };
 
@@ -44,7 +44,8 @@ struct reflector_ops {
  * `ops` and `user` are borrowed until the stop; all is told from the loop. */
 struct reflector *reflector_start(uv_loop_t *loop, struct api_client *client, const char *path,
                                   const struct reflector_ops *ops, void *user);
-/* No callback follows; frees it in a later turn of the loop. Accepts NULL. Not from its callbacks. */
+/* No callback follows; frees it in a later turn of the loop. Accepts NULL. Not from its
+ * callbacks. */
 void reflector_stop(struct reflector *reflector);
 
 #endif

@@ -1,7 +1,8 @@
 /*
- * In which version the server has the objects of resource.k8s.io: v1 since Kubernetes 1.34, v1beta1 and
- * v1beta2 before, DeviceTaintRules only in v1beta2 and v1alpha3, where those are switched on. The server
- * is asked for the group's versions; which objects one has is found out by asking for them.
+ * In which version the server has the objects of resource.k8s.io: v1 since Kubernetes 1.34, v1beta1
+ * and v1beta2 before, DeviceTaintRules only in v1beta2 and v1alpha3, where those are switched on.
+ * The server is asked for the group's versions; which objects one has is found out by asking for
+ * them.
  *
  *     UNKNOWN ──answer──▶ KNOWN ──while something is not served, each SERVED_AGAIN_MS──▶ KNOWN
  */

@@ -165,8 +165,8 @@ static void take_shutdown(struct shutdown *shutdown, const struct logind_said *s
     shutdown->heard = true;
 }
 
-/* A lock that logind does not know of delays nothing: it is one of a logind that has forgotten all. What it says
- * was read after the lock came, since it answers one after the other. */
+/* A lock that logind does not know of delays nothing: it is one of a logind that has forgotten all.
+ * What it says was read after the lock came, since it answers one after the other. */
 static void on_said(void *user, const struct logind_said *said)
 {
     struct shutdown *shutdown = user;

@@ -41,7 +41,8 @@ struct spam {
 /* Whether the object may be told of once more; if so, that counts. */
 bool spam_allows(struct spam *spam, uint64_t object, uint64_t now_ms);
 
-/* The Event that was the same; NULL: there is none that may be counted on. Borrowed until the next call. */
+/* The Event that was the same; NULL: there is none that may be counted on. Borrowed until the next
+ * call. */
 struct spam_event *spam_find(struct spam *spam, uint64_t event, uint64_t now_ms);
 
 /* One was made. */

@@ -52,8 +52,8 @@ static json_t *involved(const Agent__V1__Tell *tell, const char *node)
                      "uid", node);
 }
 
-/* Up to so many bytes, and no character cut in two. What is none, as a plugin may have said it, is put as
- * U+FFFD. */
+/* Up to so many bytes, and no character cut in two. What is none, as a plugin may have said it, is
+ * put as U+FFFD. */
 static json_t *text(const char *from, size_t max)
 {
     static const char REPLACEMENT[] = "\xef\xbf\xbd";

@@ -1,6 +1,6 @@
 /*
- * HTTPS requests: libcurl's multi interface on the loop. One connection for all of them where the server
- * speaks HTTP/2, as the API server does; over HTTP/1.1 CONNECTIONS_MAX at most.
+ * HTTPS requests: libcurl's multi interface on the loop. One connection for all of them where the
+ * server speaks HTTP/2, as the API server does; over HTTP/1.1 CONNECTIONS_MAX at most.
  *
  * No redirect is followed, no other protocol spoken, nothing kept of an answer.
  */
@@ -25,8 +25,8 @@ struct transport_result {
 };
 
 struct transport_ops {
-    /* Some of the answer's body, borrowed until it returns; first nothing, when the answer's head is
-     * there. False: enough of it, the request ends with status 0. `status` is the answer's. */
+    /* Some of the answer's body, borrowed until it returns; first nothing, when the answer's head
+     * is there. False: enough of it, the request ends with status 0. `status` is the answer's. */
     bool (*body)(void *user, long status, const char *bytes, size_t len);
     /* It is over: once, from the loop, after which the request is gone. */
     void (*done)(void *user, const struct transport_result *result);

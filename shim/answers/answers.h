@@ -1,10 +1,10 @@
 /*
  * What the daemon answers (cri-proto/control_v1.proto), as JSON for programs: the documents of
- * `cri-device-shimctl -o json`, and those of the page for people (shim/page/). The two are made here,
- * and so say the same.
+ * `cri-device-shimctl -o json`, and those of the page for people (shim/page/). The two are made
+ * here, and so say the same.
  *
- * Each function makes a value that is the caller's, and borrows the message until it returns. Out of
- * memory ends the process (must.h). Texts of peers that are no UTF-8 become '?'.
+ * Each function makes a value that is the caller's, and borrows the message until it returns. Out
+ * of memory ends the process (must.h). Texts of peers that are no UTF-8 become '?'.
  */
 #ifndef SHIM_ANSWERS_ANSWERS_H
 #define SHIM_ANSWERS_ANSWERS_H

@@ -469,8 +469,9 @@ void bridge_stop(struct bridge *bridge)
 {
     if (uv_is_active((uv_handle_t *)&bridge->snapshot_timer))
         snapshot_save(&bridge->snapshot_timer);
-    /* A manager that restarts us hands over what it keeps, one that stops us ends it (systemd's store
-     * is emptied with `stop`, and when the unit has failed for good): which it is we need not know. */
+    /* A manager that restarts us hands over what it keeps, one that stops us ends it (systemd's
+     * store is emptied with `stop`, and when the unit has failed for good): which it is we need not
+     * know. */
     bridge->world.leaves = fd_store_usable(bridge->world.store);
     roster_fini(&bridge->roster, on_closed);
     stand_ins_free(bridge->stand_ins, bridge->world.leaves);

@@ -14,11 +14,11 @@
  *
  * WAITING waits for a kubelet, a list and the socket. ASKING waits for the kubelet's answer, during
  * which its stream may open, OPENED, and end, FORFEIT. ACCEPTED waits for its ListAndWatch, for a
- * while; SERVING for the stream's end; BACKING_OFF for a timer. From WAITING and BACKING_OFF a stream
- * that opens leads to SERVING, too. A
- * kubelet that goes, or another one, brings every state back to WAITING, from where SERVING follows
- * at once if it is the same kubelet after all, with the same stream; and that one, if it was at
- * Register, is left in peace in BACKING_OFF before it is asked again.
+ * while; SERVING for the stream's end; BACKING_OFF for a timer. From WAITING and BACKING_OFF a
+ * stream that opens leads to SERVING, too. A kubelet that goes, or another one, brings every state
+ * back to WAITING, from where SERVING follows at once if it is the same kubelet after all, with the
+ * same stream; and that one, if it was at Register, is left in peace in BACKING_OFF before it is
+ * asked again.
  */
 #ifndef SHIM_BRIDGE_ENROLMENT_H
 #define SHIM_BRIDGE_ENROLMENT_H
@@ -55,7 +55,8 @@ enum enrolment_wait {
 
 struct enrolment_ops {
     /* Ends every connection and stream of the kubelet's: it looks a stream that ended up by its
-     * resource, and would disconnect the newer. For how long, in ms, it is to be left alone then. */
+     * resource, and would disconnect the newer. For how long, in ms, it is to be left alone
+     * then. */
     uint64_t (*disconnect)(void *user);
     /* enrolment_refused() may say something else. */
     void (*changed)(void *user);

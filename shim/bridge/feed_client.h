@@ -1,6 +1,7 @@
 /*
- * The bridge's side of the feed (cri-proto/bridge_v1.proto): Watch for ever (rpc/follower.h), Report what changed,
- * other calls on demand. The daemon may come, go, hang and be another version at any time.
+ * The bridge's side of the feed (cri-proto/bridge_v1.proto): Watch for ever (rpc/follower.h),
+ * Report what changed, other calls on demand. The daemon may come, go, hang and be another version
+ * at any time.
  */
 #ifndef SHIM_BRIDGE_FEED_CLIENT_H
 #define SHIM_BRIDGE_FEED_CLIENT_H
@@ -17,7 +18,8 @@ struct feed_client;
 
 struct feed_client_ops {
     /* A message of Watch, borrowed until return; `first` of a new stream. False: it could not be
-     * taken as a whole, and all is to be sent again: lost() follows, and a new stream in a while. */
+     * taken as a whole, and all is to be sent again: lost() follows, and a new stream in a
+     * while. */
     bool (*watched)(void *user, const Bridge__V1__WatchResponse *message, bool first);
     /* No more until the next `first`. */
     void (*lost)(void *user);
@@ -25,7 +27,8 @@ struct feed_client_ops {
     const Bridge__V1__ReportRequest *(*report)(void *user);
 };
 
-/* Dials at once; callbacks run from the loop. `ops` and `user` are borrowed until the end, `path` is copied. */
+/* Dials at once; callbacks run from the loop. `ops` and `user` are borrowed until the end, `path`
+ * is copied. */
 struct feed_client *feed_client_start(uv_loop_t *loop, const char *path,
                                       const struct feed_client_ops *ops, void *user);
 

@@ -23,8 +23,8 @@ struct h2_setting {
 void h2_put_settings(struct kept_socket *kept, const struct h2_setting *settings, size_t len);
 void h2_put_goaway(struct kept_socket *kept, uint32_t last_id, uint32_t error);
 
-/* Of a gRPC call: what stands in front of its messages; what ends it, behind them or, `only`, alone.
- * No table of the client's is changed by it (RFC 7541 §6.2.2). `text` is encoded. */
+/* Of a gRPC call: what stands in front of its messages; what ends it, behind them or, `only`,
+ * alone. No table of the client's is changed by it (RFC 7541 §6.2.2). `text` is encoded. */
 void h2_put_headers(struct kept_socket *kept, uint32_t stream_id);
 void h2_put_status(struct kept_socket *kept, uint32_t stream_id, int code, const char *text,
                    bool only);

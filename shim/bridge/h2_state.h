@@ -1,6 +1,7 @@
 /*
- * The server's end of an HTTP/2 connection on a kept socket (kept_socket.h): what one process knows of
- * it, so that the next one goes on in the middle of it. Bytes in, bytes out, no I/O and no calls.
+ * The server's end of an HTTP/2 connection on a kept socket (kept_socket.h): what one process knows
+ * of it, so that the next one goes on in the middle of it. Bytes in, bytes out, no I/O and no
+ * calls.
  *
  * A stream is a gRPC call of ours (gRPC over HTTP/2):
  *
@@ -8,12 +9,12 @@
  *        │                   └───────────────────────▲
  *        └── no request of ours ─────────────────────┘
  *
- * REQUEST waits for the client, ASKED for who answers, ANSWERING for more messages, FINISHED for the
- * windows. From each of them the client may end it.
+ * REQUEST waits for the client, ASKED for who answers, ANSWERING for more messages, FINISHED for
+ * the windows. From each of them the client may end it.
  *
- * Header tables (RFC 7541): we write fields that change none, and announce a table of no bytes. Once
- * that is acknowledged each block can be read by itself; before, a connection cannot be gone on with
- * by another process.
+ * Header tables (RFC 7541): we write fields that change none, and announce a table of no bytes.
+ * Once that is acknowledged each block can be read by itself; before, a connection cannot be gone
+ * on with by another process.
  */
 #ifndef SHIM_BRIDGE_H2_STATE_H
 #define SHIM_BRIDGE_H2_STATE_H
@@ -26,9 +27,9 @@
 #include "shim/bridge/request_block.h"
 #include "shim/rpc/rpc.h"
 
-/* What is below may have more fields and fewer in another release, and larger ones (kept_layout.h): that
- * is the same format. Another number is for what goes on with them in no way; connections end then,
- * and the kubelet is registered with anew. */
+/* What is below may have more fields and fewer in another release, and larger ones (kept_layout.h):
+ * that is the same format. Another number is for what goes on with them in no way; connections end
+ * then, and the kubelet is registered with anew. */
 #define H2_FORMAT 2
 
 /* Calls at once: the kubelet has two or three open. */
@@ -104,12 +105,12 @@ void h2_reader_fini(struct h2_reader *reader);
 /* Of a new connection: our SETTINGS. */
 void h2_begin(struct kept_socket *kept);
 
-/* For kept_socket_read(), with a struct h2_reader. Whatever cannot be understood ends the connection:
- * `over`. */
+/* For kept_socket_read(), with a struct h2_reader. Whatever cannot be understood ends the
+ * connection: `over`. */
 void h2_eat(struct kept_socket *kept, void *state, const uint8_t *bytes, size_t len, void *reader);
 
-/* Puts as much of the answers as room and windows allow, and credits what has come; whether that was
- * anything. */
+/* Puts as much of the answers as room and windows allow, and credits what has come; whether that
+ * was anything. */
 bool h2_pump(struct kept_socket *kept);
 
 /* Whether there is room for all that h2_eat() may put in answer to one read. */

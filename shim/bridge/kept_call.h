@@ -1,7 +1,7 @@
 /*
- * A call that came on a kept connection (kept_connection.h), for who answers it. A process that goes
- * on with the connection is asked again what was not answered, and is told of streams that were not
- * ended: what is answered is answered once.
+ * A call that came on a kept connection (kept_connection.h), for who answers it. A process that
+ * goes on with the connection is asked again what was not answered, and is told of streams that
+ * were not ended: what is answered is answered once.
  */
 #ifndef SHIM_BRIDGE_KEPT_CALL_H
 #define SHIM_BRIDGE_KEPT_CALL_H
@@ -38,8 +38,8 @@ void kept_call_finish(struct kept_call *call, int code, const char *text);
 
 /* ---- of streams ---- */
 
-/* One more message, packed; copied. 0; -EMSGSIZE: over RPC_MESSAGE_BYTES_MAX; -EAGAIN: the one before
- * is not taken yet; -ENOMEM. */
+/* One more message, packed; copied. 0; -EMSGSIZE: over RPC_MESSAGE_BYTES_MAX; -EAGAIN: the one
+ * before is not taken yet; -ENOMEM. */
 int kept_call_send(struct kept_call *call, const uint8_t *message, size_t len)
     __attribute__((warn_unused_result));
 /* Whether a message would be -EAGAIN. */
@@ -47,8 +47,8 @@ bool kept_call_is_busy(const struct kept_call *call);
 /* Whether the message that was sent last is that one. */
 bool kept_call_sent(const struct kept_call *call, const uint8_t *message, size_t len);
 
-/* What the answerer wants to know of it in the next process, KEPT_NOTE_BYTES; zero at first. Another
- * release's may be longer, its end zero in one that has less. */
+/* What the answerer wants to know of it in the next process, KEPT_NOTE_BYTES; zero at first.
+ * Another release's may be longer, its end zero in one that has less. */
 #define KEPT_NOTE_BYTES 64
 const void *kept_call_note(const struct kept_call *call);
 void kept_call_set_note(struct kept_call *call, const void *note);

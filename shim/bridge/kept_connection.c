@@ -228,8 +228,8 @@ static bool is_socket(int fd)
     return fstat(fd, &st) == 0 && S_ISSOCK(st.st_mode);
 }
 
-/* The next one's that was handed over, of which the manager may have lost some; -1 stands for those.
- * Its name is borrowed; NULL: there is none. */
+/* The next one's that was handed over, of which the manager may have lost some; -1 stands for
+ * those. Its name is borrowed; NULL: there is none. */
 static const char *take(const struct kept_service *service, int fds[KEPT_DESCRIPTORS])
 {
     char prefix[FD_STORE_NAME_BYTES_MAX + 1];

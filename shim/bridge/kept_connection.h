@@ -1,6 +1,6 @@
 /*
- * One connection of a client's that another process can go on with (kept_socket.h, h2_state.h): kept
- * by the service manager, if there is one, from before its first byte until its end.
+ * One connection of a client's that another process can go on with (kept_socket.h, h2_state.h):
+ * kept by the service manager, if there is one, from before its first byte until its end.
  */
 #ifndef SHIM_BRIDGE_KEPT_CONNECTION_H
 #define SHIM_BRIDGE_KEPT_CONNECTION_H

@@ -2,10 +2,10 @@
  * How what is kept lies in its memory, said in that memory itself: so that a process of another
  * release, whose own fields lie elsewhere, are longer or shorter, more or fewer, goes on with it.
  *
- * A layout is a list of fields. A tag is one field's for ever; a field that one side does not have is
- * left out, or zero, so that zero must be what is right for a state of a release that had none. What
- * a field means is not in here: where that changes, the field gets another tag, or the whole another
- * format (kept_socket.h).
+ * A layout is a list of fields. A tag is one field's for ever; a field that one side does not have
+ * is left out, or zero, so that zero must be what is right for a state of a release that had none.
+ * What a field means is not in here: where that changes, the field gets another tag, or the whole
+ * another format (kept_socket.h).
  *
  * An image is a layout, and behind it what it describes: some fields of its own, and two slots, of
  * which one counts (kept_socket.c).

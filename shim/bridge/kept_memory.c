@@ -223,8 +223,8 @@ static int count(struct kept_memory *m)
     return 0;
 }
 
-/* What lies otherwise than here gets another image, in the other place, where one that was killed at
- * this may have left something. 0 or a negative errno. */
+/* What lies otherwise than here gets another image, in the other place, where one that was killed
+ * at this may have left something. 0 or a negative errno. */
 static int lay_out_anew(struct kept_memory *m, const void *before,
                         bool (*sound)(const struct kept_memory *m))
 {

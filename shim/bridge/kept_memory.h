@@ -1,6 +1,6 @@
 /*
- * The memory of a kept socket (kept_socket.c, which alone includes this): where images and areas are in
- * it, and which image is this process'.
+ * The memory of a kept socket (kept_socket.c, which alone includes this): where images and areas
+ * are in it, and which image is this process'.
  */
 #ifndef SHIM_BRIDGE_KEPT_MEMORY_H
 #define SHIM_BRIDGE_KEPT_MEMORY_H
@@ -51,8 +51,8 @@ struct kept_memory {
  * A new one's descriptor goes to *fd. 0 or a negative errno. */
 int kept_memory_new(struct kept_memory *m, const struct kept_state *state, uint64_t cookie, int *fd)
     __attribute__((warn_unused_result));
-/* That of another process, of which one more has taken it over then. As kept_socket_resume(); `sound`
- * is asked of what counts, and before it does. */
+/* That of another process, of which one more has taken it over then. As kept_socket_resume();
+ * `sound` is asked of what counts, and before it does. */
 int kept_memory_open(struct kept_memory *m, int fd, const struct kept_state *state, uint64_t cookie,
                      bool (*sound)(const struct kept_memory *m))
     __attribute__((warn_unused_result));

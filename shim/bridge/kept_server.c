@@ -275,7 +275,8 @@ void kept_server_close(struct kept_server *server, bool leaves)
         return;
     server->closing = true;
     if (!leaves) {
-        /* The name goes before the socket does: what is served there later is not ours to remove. */
+        /* The name goes before the socket does: what is served there later is not ours to
+         * remove. */
         socket_file_remove(&server->file);
         stored_listener_end(&server->stored, server->fd);
         kept_server_disconnect(server);

@@ -34,8 +34,8 @@
 #define KEPT_OUT_BYTES_MAX ((size_t)64 * 1024)
 /* Written in one piece. */
 #define KEPT_WRITE_BYTES_MAX ((size_t)16 * 1024)
-/* So many processes in a row that went on with it and died before kept_socket_settled(): it may be its
- * state that kills, and the next one ends it. */
+/* So many processes in a row that went on with it and died before kept_socket_settled(): it may be
+ * its state that kills, and the next one ends it. */
 #define KEPT_TAKEOVERS_MAX 8
 
 enum kept_descriptor {
@@ -46,10 +46,10 @@ enum kept_descriptor {
 
 struct kept_socket;
 
-/* The user's part of the state, of `bytes`: its fields, in relation to its beginning, with tags below
- * KEPT_USER_TAGS; a number that says what they mean; and so many areas, each of so many bytes up to
- * KEPT_AREA_BYTES_MAX, which take memory once they are used. Another release may have more of them,
- * or larger ones: they stay where they are. */
+/* The user's part of the state, of `bytes`: its fields, in relation to its beginning, with tags
+ * below KEPT_USER_TAGS; a number that says what they mean; and so many areas, each of so many bytes
+ * up to KEPT_AREA_BYTES_MAX, which take memory once they are used. Another release may have more of
+ * them, or larger ones: they stay where they are. */
 #define KEPT_USER_TAGS 0x1000
 #define KEPT_AREA_BYTES_MAX ((size_t)64 * 1024 * 1024)
 struct kept_state {
@@ -68,9 +68,9 @@ int kept_socket_new(int fd, const struct kept_state *state, struct kept_socket *
     __attribute__((warn_unused_result));
 
 /* Goes on with descriptors that were kept, which are taken only on success. 0; -ESTALE: of another
- * format, or another socket's, or it holds what has no place here; -EUCLEAN: what it holds makes no sense; -ELOOP: see
- * KEPT_TAKEOVERS_MAX; or a negative errno. After a failure the connection is to be ended:
- * shutdown(2). */
+ * format, or another socket's, or it holds what has no place here; -EUCLEAN: what it holds makes no
+ * sense; -ELOOP: see KEPT_TAKEOVERS_MAX; or a negative errno. After a failure the connection is to
+ * be ended: shutdown(2). */
 int kept_socket_resume(const int fds[KEPT_DESCRIPTORS], const struct kept_state *state,
                        struct kept_socket **out) __attribute__((warn_unused_result));
 

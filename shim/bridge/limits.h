@@ -8,8 +8,8 @@
 #define BRIDGE_RESOURCES_MAX 1024
 /* A qualified name: a DNS subdomain of 253, '/', 63 more. */
 #define RESOURCE_NAME_BYTES_MAX 317
-/* One that is longer is no name, but reported as refused, up to this; what is longer yet is not kept
- * at all. */
+/* One that is longer is no name, but reported as refused, up to this; what is longer yet is not
+ * kept at all. */
 #define FEED_NAME_BYTES_MAX 4096
 /* Containers in one call of the kubelet's, which asks for one at a time. */
 #define CONTAINERS_MAX 64
@@ -27,7 +27,8 @@
 #define REGISTER_AGAIN_MS_MAX 10000
 /* A stream that lived so long was in order: the next end is a first one again. */
 #define STREAM_SETTLED_MS 1000
-/* Connections to one resource's socket at once; more wait in the kernel's backlog until one ends. */
+/* Connections to one resource's socket at once; more wait in the kernel's backlog until one
+ * ends. */
 #define KEPT_CONNECTIONS_MAX 64
 /* When a connection that could not be taken is tried again. */
 #define KEPT_ACCEPT_AGAIN_MS 1000
@@ -61,8 +62,8 @@
 /* Without inotify: often enough to come before the kubelet's first pods most of the time. */
 #define LOOK_BLIND_MS 20
 
-/* The daemon is called again at once after a feed that worked, then doubling; at last after a message of which something
- * could not be taken. */
+/* The daemon is called again at once after a feed that worked, then doubling; at last after a
+ * message of which something could not be taken. */
 #define FEED_AGAIN_MS_MIN 10
 #define FEED_AGAIN_MS_MAX 1000
 /* A daemon that speaks another version of the feed; it may be replaced. */
@@ -81,8 +82,8 @@
 /* For what the kubelet is not shown yet: who holds a device counts once the mask has run out. The
  * file is written as a whole, and pods come and go. */
 #define SNAPSHOT_HELD_DELAY_MS 10000
-/* For that long from its start a bridge keeps the listeners of resources that its file does not name,
- * unless the daemon says sooner which there are. */
+/* For that long from its start a bridge keeps the listeners of resources that its file does not
+ * name, unless the daemon says sooner which there are. */
 #define STORED_MS 5000
 /* A process that died so soon after it began to register was quick to die; after so many of them in
  * a row the next one waits before it registers, twice as long each time. While it waits the kubelet
@@ -97,18 +98,20 @@
 #define STAND_INS_MAX 64
 /* Of one driver in one call: those of one pod, which may have 32 (pkg/apis/core/validation). */
 #define CLAIMS_MAX 256
-/* The kubelet waits 45 s for a driver (pkg/kubelet/cm/dra/plugin/dra_plugin.go): for so long a call waits
- * for a daemon that is away, and for so long at most in all. */
+/* The kubelet waits 45 s for a driver (pkg/kubelet/cm/dra/plugin/dra_plugin.go): for so long a call
+ * waits for a daemon that is away, and for so long at most in all. */
 #define CLAIMS_WAIT_MS 40000
 #define CLAIMS_TIMEOUT_MS 44000
 /* A driver that a daemon does not call served when it starts may come within that time; then it is
  * withdrawn from the kubelet. Less than the 30 s after which the kubelet wipes its slices. */
 #define STAND_INS_SETTLE_MS 10000
 /* A registration that the kubelet refuses is tried again by itself, after pauses that grow to two
- * minutes; a socket of another name is tried at once. At first, and at most, twice as long each time. */
+ * minutes; a socket of another name is tried at once. At first, and at most, twice as long each
+ * time. */
 #define STAND_IN_AGAIN_MS_MIN 1000
 #define STAND_IN_AGAIN_MS_MAX 60000
-/* The kubelet's streams of one driver's health; it has one. What is kept for them: shim/health_words.h. */
+/* The kubelet's streams of one driver's health; it has one. What is kept for them:
+ * shim/health_words.h. */
 #define STAND_IN_STREAMS_MAX 8
 
 /* A timer's clock stands still while the machine sleeps, the mask's does not. */

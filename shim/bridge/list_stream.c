@@ -91,8 +91,8 @@ static void note_sent(struct list_stream *stream, uint8_t *health)
     stream->stored = false;
 }
 
-/* Whether the kubelet has it from a process before, and has stored it: only if it is sent again does it
- * tell of that again. */
+/* Whether the kubelet has it from a process before, and has stored it: only if it is sent again
+ * does it tell of that again. */
 static bool has_stored(const struct list_stream *stream, const struct packed *answer)
 {
     return stream->resumed && note_of(stream).stored &&

@@ -44,8 +44,8 @@ static void on_asked_to_stop(void *user, int number)
     watchdog_close(&p->watchdog);
 }
 
-/* The log's level and form; all else that may change is the daemon's, and comes by the feed, as these
- * do when the daemon reads the file again. */
+/* The log's level and form; all else that may change is the daemon's, and comes by the feed, as
+ * these do when the daemon reads the file again. */
 static void on_asked_to_reload(void *user)
 {
     struct process *p = user;

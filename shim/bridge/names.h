@@ -17,8 +17,8 @@
 char *name_endpoint(const char *dir, const char *resource);
 
 /*
- * A socket's name in the directory `dir`: `prefix`, `name`, `suffix`, with `name` cut as above where
- * it would not fit, and '_' for each '/'. The caller frees it; NULL if `dir` leaves no room.
+ * A socket's name in the directory `dir`: `prefix`, `name`, `suffix`, with `name` cut as above
+ * where it would not fit, and '_' for each '/'. The caller frees it; NULL if `dir` leaves no room.
  */
 char *name_socket(const char *dir, const char *prefix, const char *name, const char *suffix);
 

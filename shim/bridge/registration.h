@@ -49,8 +49,8 @@ void registration_free(struct registration *registration);
 
 /* What has become of the socket file. With another one a connection that stands is ended as by
  * registration_free(): the owner has let go of its calls before, and connected() follows when
- * somebody listens there. With the one before a connection that stands goes on, and else connected()
- * follows. */
+ * somebody listens there. With the one before a connection that stands goes on, and else
+ * connected() follows. */
 void registration_socket(struct registration *registration, enum kubelet_socket now);
 
 bool registration_connected(const struct registration *registration);

@@ -6,8 +6,8 @@
 
 /* All fields of a block, as RFC 9113 §6.5.2 counts them. */
 #define FIELDS_BYTES_MAX ((size_t)64 * 1024)
-/* "The table has no bytes": a later block need not say it again, an inflater of its own must hear it
- * (RFC 7541 §6.3). */
+/* "The table has no bytes": a later block need not say it again, an inflater of its own must hear
+ * it (RFC 7541 §6.3). */
 static const uint8_t NO_TABLE = 0x20;
 
 struct reading {

@@ -1,6 +1,6 @@
 /*
- * The resources of the feed, each with its endpoint: which there are, for how long those stay that a
- * new daemon does not know (yet), and when the mask of each runs out.
+ * The resources of the feed, each with its endpoint: which there are, for how long those stay that
+ * a new daemon does not know (yet), and when the mask of each runs out.
  */
 #ifndef SHIM_BRIDGE_ROSTER_H
 #define SHIM_BRIDGE_ROSTER_H
@@ -45,8 +45,9 @@ void roster_init(struct roster *roster, const struct endpoint_world *world,
 /* Ends all endpoints. `closed` gets the timer, whose data is `user`. */
 void roster_fini(struct roster *roster, uv_close_cb closed);
 
-/* A message of the feed. `first`: of a daemon that may be another one than before. 1: the kubelet is
- * perhaps to be shown something else; 0: not; or a negative errno: not all of it could be taken. */
+/* A message of the feed. `first`: of a daemon that may be another one than before. 1: the kubelet
+ * is perhaps to be shown something else; 0: not; or a negative errno: not all of it could be
+ * taken. */
 int roster_take(struct roster *roster, const Bridge__V1__WatchResponse *message, bool first)
     __attribute__((warn_unused_result));
 

@@ -1,7 +1,7 @@
 /*
- * The device plugin service for one resource (cri-proto/deviceplugin_v1beta1.proto): what each of the
- * kubelet's calls is answered with. Allocate from the request alone, a preference by the daemon,
- * and ListAndWatch by the owner.
+ * The device plugin service for one resource (cri-proto/deviceplugin_v1beta1.proto): what each of
+ * the kubelet's calls is answered with. Allocate from the request alone, a preference by the
+ * daemon, and ListAndWatch by the owner.
  */
 #ifndef SHIM_BRIDGE_SERVICE_H
 #define SHIM_BRIDGE_SERVICE_H
@@ -18,7 +18,8 @@ struct service {
     const char *resource;
     struct feed_client *feed;
     const uint64_t *preferred_timeout_ms; /* it may change */
-    /* ListAndWatch, from inside its handler. `resumed`: lists were sent on it by a process before. */
+    /* ListAndWatch, from inside its handler. `resumed`: lists were sent on it by a process
+     * before. */
     void (*watch)(void *user, struct kept_call *call, bool resumed);
     void *user;
     struct preference_list preferences;

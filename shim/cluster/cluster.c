@@ -73,8 +73,8 @@ static void on_impatient(uv_timer_t *timer)
     set_works(timer->data, false);
 }
 
-/* An agent that is started anew, or an answer that went wrong, is no reason to have drivers leave the
- * kubelet; rights that are wanting are one. */
+/* An agent that is started anew, or an answer that went wrong, is no reason to have drivers leave
+ * the kubelet; rights that are wanting are one. */
 static void judge(struct cluster *cluster)
 {
     bool refused = cluster_orders_refused(&cluster->orders, AGENT__V1__ORDER__WHAT_WIPE_SLICES);

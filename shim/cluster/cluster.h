@@ -1,7 +1,7 @@
 /*
- * The daemon's part of the cluster (cri-proto/agent_v1.proto): what the agent knows of it comes in, what
- * is to be done there goes out. The daemon works without an agent, and while the API server is away;
- * what is known of the cluster is then what was last told.
+ * The daemon's part of the cluster (cri-proto/agent_v1.proto): what the agent knows of it comes in,
+ * what is to be done there goes out. The daemon works without an agent, and while the API server is
+ * away; what is known of the cluster is then what was last told.
  *
  * Of two agents at once, an old and a new one, the one that came last is served.
  */
@@ -48,8 +48,8 @@ struct cluster_state {
     size_t orders; /* that are not done */
 };
 
-/* Listens at config->cluster.socket (0600), as long as it takes, kept in `store` (NULL: there is none).
- * All is borrowed until the cluster has stopped. No callback comes before return. */
+/* Listens at config->cluster.socket (0600), as long as it takes, kept in `store` (NULL: there is
+ * none). All is borrowed until the cluster has stopped. No callback comes before return. */
 struct cluster *cluster_start(uv_loop_t *loop, const struct config *config, struct host *host,
                               struct fd_store *store, const struct cluster_ops *ops, void *user);
 
@@ -62,8 +62,8 @@ const struct shutdown_said *cluster_shutdown(const struct cluster *cluster);
 /* keeper_trouble() of its socket. */
 const char *cluster_trouble(const struct cluster *cluster, uint64_t *since_ms);
 
-/* The claims of a pod of this node (its uid, "namespace/name", or its name in any), as the agent knows
- * them: calls `each` for all of them before it returns. */
+/* The claims of a pod of this node (its uid, "namespace/name", or its name in any), as the agent
+ * knows them: calls `each` for all of them before it returns. */
 void cluster_pod_claims(const struct cluster *cluster, const char *pod,
                         void (*each)(void *to, const char *pod_namespace, const char *claim),
                         void *to);
@@ -79,12 +79,12 @@ void cluster_evict(struct cluster *cluster, uint64_t number,
                    const struct devicemgr_eviction *eviction);
 void cluster_evict_cancel(struct cluster *cluster, uint64_t number);
 
-/* Whether slices of drivers that are away are wiped: an agent is connected, or was lately, the API server
- * answers it, or did lately, and does not refuse that. */
+/* Whether slices of drivers that are away are wiped: an agent is connected, or was lately, the API
+ * server answers it, or did lately, and does not refuse that. */
 bool cluster_works(const struct cluster *cluster);
 
-/* Ends all calls, removes the socket, frees, then runs `done` from the loop. No done() of an order comes
- * any more. */
+/* Ends all calls, removes the socket, frees, then runs `done` from the loop. No done() of an order
+ * comes any more. */
 void cluster_stop(struct cluster *cluster, void (*done)(void *user), void *user);
 
 #endif

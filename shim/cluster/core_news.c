@@ -111,8 +111,8 @@ static void tell_claim(const struct core_news *news, const Agent__V1__Claim *cla
     host_kick(news->host);
 }
 
-/* One that is refused is not known: the agent may lack the right to see it. But that nothing will be told of its
- * consumers is. */
+/* One that is refused is not known: the agent may lack the right to see it. But that nothing will
+ * be told of its consumers is. */
 static void on_done(void *user, const Agent__V1__AnswerRequest *answer)
 {
     struct news_claim *claim = user;
@@ -136,8 +136,8 @@ static void drop(struct core_news *news, struct news_claim *claim)
     claim_free(claim);
 }
 
-/* While there is no agent they are as many as the pods that come and go, and leave no room for orders. A
- * uthash keeps the order in which its members came. */
+/* While there is no agent they are as many as the pods that come and go, and leave no room for
+ * orders. A uthash keeps the order in which its members came. */
 static void make_room(struct core_news *news)
 {
     struct news_claim *oldest = news->looked_up;

@@ -1,7 +1,7 @@
 /*
- * What the core is told of the cluster for the claims of DRA drivers: the ResourceSlices of this node as
- * the agent reports them, what is allocated to a claim, which is looked up when the core asks, and taints
- * (core_taints.h).
+ * What the core is told of the cluster for the claims of DRA drivers: the ResourceSlices of this
+ * node as the agent reports them, what is allocated to a claim, which is looked up when the core
+ * asks, and taints (core_taints.h).
  */
 #ifndef SHIM_CLUSTER_CORE_NEWS_H
 #define SHIM_CLUSTER_CORE_NEWS_H
@@ -26,8 +26,9 @@ void core_news_fini(struct core_news *news);
 void core_news_facts(struct core_news *news, struct facts *facts);
 /* They have all slices of this node, since an agent was connected. */
 void core_news_slices_told(struct core_news *news);
-/* The core's question (ports.h, claim_look). Answered when the API server has, as the claim is after that was
- * asked; while it is away, or refuses, not at all. One that is asked again before that is answered once. */
+/* The core's question (ports.h, claim_look). Answered when the API server has, as the claim is
+ * after that was asked; while it is away, or refuses, not at all. One that is asked again before
+ * that is answered once. */
 void core_news_look_up(struct core_news *news, const struct devicemgr_claim *claim);
 
 #endif

@@ -6,8 +6,8 @@
 
 #include "shim/must.h"
 
-/* metav1.Time, which is always written so (staging/src/k8s.io/apimachinery/pkg/apis/meta/v1/time.go). Seconds since
- * 1970; 0: it is none. */
+/* metav1.Time, which is always written so
+ * (staging/src/k8s.io/apimachinery/pkg/apis/meta/v1/time.go). Seconds since 1970; 0: it is none. */
 static uint64_t seconds_of(const char *text)
 {
     struct tm tm = {0};

@@ -1,6 +1,6 @@
 /*
- * What the core is told of taints: those of ResourceSlices, DeviceTaintRules, and what a claim's pods
- * tolerate (devicemgr/taints.h).
+ * What the core is told of taints: those of ResourceSlices, DeviceTaintRules, and what a claim's
+ * pods tolerate (devicemgr/taints.h).
  */
 #ifndef SHIM_CLUSTER_CORE_TAINTS_H
 #define SHIM_CLUSTER_CORE_TAINTS_H
@@ -13,8 +13,8 @@
 /* Of a slice, as it is now. */
 void core_taints_slice(struct devicemgr *core, uint64_t now_ms, const char *uid,
                        const Agent__V1__Slice *slice);
-/* A rule, as it is now. NULL: it is no more. One that selects no device, or by what is not known here, is
- * none. */
+/* A rule, as it is now. NULL: it is no more. One that selects no device, or by what is not known
+ * here, is none. */
 void core_taints_rule(struct devicemgr *core, uint64_t now_ms, const char *uid,
                       const Agent__V1__TaintRule *rule);
 /* Who may use a claim, and what they tolerate. */

@@ -1,5 +1,6 @@
 /*
- * Pods that the core wants evicted (devicemgr/ports.h, evict_pod): each an order, for as long as it takes.
+ * Pods that the core wants evicted (devicemgr/ports.h, evict_pod): each an order, for as long as it
+ * takes.
  */
 #ifndef SHIM_CLUSTER_EVICTIONS_H
 #define SHIM_CLUSTER_EVICTIONS_H

@@ -4,8 +4,9 @@
 #ifndef SHIM_CLUSTER_LIMITS_H
 #define SHIM_CLUSTER_LIMITS_H
 
-/* Orders that are not done: one for each resource there can be, as many claims, what is wiped of each
- * driver, what is told of each container, and pods that are evicted, with what is told of that. */
+/* Orders that are not done: one for each resource there can be, as many claims, what is wiped of
+ * each driver, what is told of each container, and pods that are evicted, with what is told of
+ * that. */
 #define CLUSTER_ORDERS_MAX                                                                         \
     (1024 + CLUSTER_CLAIMS_MAX + 128 + CLUSTER_REFUSED_MAX + CLUSTER_EVICTIONS_MAX +               \
      CLUSTER_EVICTION_EVENTS_MAX)
@@ -15,32 +16,35 @@
 #define CLUSTER_REFUSED_GAP_MS 300000
 /* How often what lasts is told: within the time in which the agent counts it as the same. */
 #define CLUSTER_TELL_AGAIN_MS 480000
-/* Pods that are evicted: as many as the core ends at once (devicemgr/things/limits.h, ENDINGS_MAX). */
+/* Pods that are evicted: as many as the core ends at once (devicemgr/things/limits.h,
+ * ENDINGS_MAX). */
 #define CLUSTER_EVICTIONS_MAX 1024
 /* What is told of them, while the API server is away. */
 #define CLUSTER_EVICTION_EVENTS_MAX 1024
-/* Claims that are looked up: of more, the oldest are not any more, which are the first to be over. */
+/* Claims that are looked up: of more, the oldest are not any more, which are the first to be
+ * over. */
 #define CLUSTER_CLAIMS_MAX 1024
 /* In one message to the agent. */
 #define CLUSTER_BATCH_MAX 256
-/* Before an order is tried again: at first, and at most, doubled each time, with up to a fifth more by
- * chance, for ever; as the kubelet wipes slices, but that it gives up
+/* Before an order is tried again: at first, and at most, doubled each time, with up to a fifth more
+ * by chance, for ever; as the kubelet wipes slices, but that it gives up
  * (pkg/kubelet/cm/dra/plugin/dra_plugin_manager.go). */
 #define CLUSTER_AGAIN_MS_MIN 1000
 #define CLUSTER_AGAIN_MS_MAX 300000
-/* An order without an answer for that long is sent again: what the agent asks for takes up to half a
- * minute, and three requests at most. */
+/* An order without an answer for that long is sent again: what the agent asks for takes up to half
+ * a minute, and three requests at most. */
 #define CLUSTER_ANSWER_MS 120000
-/* How often is looked at what is removed, while something changes; and while something is not to be told
- * yet. */
+/* How often is looked at what is removed, while something changes; and while something is not to be
+ * told yet. */
 #define CLUSTER_LOOK_MS 1000
 #define CLUSTER_LOOK_AGAIN_MS 15000
-/* Resources that the Node is still to be told are removed, as the daemon before left them: as many as the core
- * remembers; and bytes of their file. */
+/* Resources that the Node is still to be told are removed, as the daemon before left them: as many
+ * as the core remembers; and bytes of their file. */
 #define CLUSTER_REMOVED_MAX 1024
 #define CLUSTER_REMOVED_BYTES_MAX (CLUSTER_REMOVED_MAX * 320u)
-/* From the moment that no agent is connected, or the API server does not answer it, until drivers that are
- * away are left to the kubelet: as long as that waits itself before it wipes their slices. */
+/* From the moment that no agent is connected, or the API server does not answer it, until drivers
+ * that are away are left to the kubelet: as long as that waits itself before it wipes their
+ * slices. */
 #define CLUSTER_PATIENCE_MS 30000
 /* An agent that is silent is asked for a sign of life; rpc_server_set_pings(). */
 #define CLUSTER_PINGS_MS 2000

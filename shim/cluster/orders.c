@@ -225,8 +225,8 @@ void cluster_orders_init(struct cluster_orders *orders, uv_loop_t *loop, void (*
                          void *user)
 {
     *orders = (struct cluster_orders){.due = due, .user = user};
-    /* Its ids go on from those of the daemon before, which an agent remembers: no daemon gives one in
-     * each microsecond. */
+    /* Its ids go on from those of the daemon before, which an agent remembers: no daemon gives one
+     * in each microsecond. */
     orders->last_id = boot_now_ms() * 1000;
     TAILQ_INIT(&orders->all);
     uv_timer_init(loop, &orders->timer);

@@ -1,13 +1,13 @@
 /*
- * What is to be done at the API server, until it is: kept here, carried out by the agent, tried again by
- * a timer of ours.
+ * What is to be done at the API server, until it is: kept here, carried out by the agent, tried
+ * again by a timer of ours.
  *
  *     DUE ──sent──▶ SENT ──done, or refused for good──▶ gone
  *      ▲              │
  *      └───time── LATER ◀── not now, or refused what is wanted for ever
  *
- * DUE waits for an agent, SENT for its answer, LATER for the back-off. One that was sent to an agent that
- * is gone is DUE for the next.
+ * DUE waits for an agent, SENT for its answer, LATER for the back-off. One that was sent to an
+ * agent that is gone is DUE for the next.
  */
 #ifndef SHIM_CLUSTER_ORDERS_H
 #define SHIM_CLUSTER_ORDERS_H
@@ -41,15 +41,15 @@ void cluster_orders_init(struct cluster_orders *orders, uv_loop_t *loop, void (*
 /* Forgets all without a word; `closed` runs from the loop when it is done with. */
 void cluster_orders_fini(struct cluster_orders *orders, uv_close_cb closed);
 
-/* `what` is copied, but its id, which is given. `for_ever`: also what is refused is tried again. 0: there
- * are too many. */
+/* `what` is copied, but its id, which is given. `for_ever`: also what is refused is tried again. 0:
+ * there are too many. */
 uint64_t cluster_orders_add(struct cluster_orders *orders, const Agent__V1__Order *what,
                             bool for_ever, cluster_order_done *done, void *user);
 /* Nobody waits for it any more. True: an agent has it, and is to be told. */
 bool cluster_orders_cancel(struct cluster_orders *orders, uint64_t id);
 
-/* Those that are due, as many as fit one message, from now on as SENT; borrowed until something else is
- * called. How many; 0: none. */
+/* Those that are due, as many as fit one message, from now on as SENT; borrowed until something
+ * else is called. How many; 0: none. */
 size_t cluster_orders_fill(struct cluster_orders *orders, Agent__V1__Order **out, size_t max);
 
 /* False: nobody waits for such an answer. */
@@ -58,8 +58,8 @@ bool cluster_orders_answered(struct cluster_orders *orders, const Agent__V1__Ans
 /* Whether one of that kind was refused, and is tried on. */
 bool cluster_orders_refused(const struct cluster_orders *orders, Agent__V1__Order__WhatCase what);
 
-/* The agent is another one, or gone: what it had is to be sent again, and what was refused, too: the next may
- * have other credentials. */
+/* The agent is another one, or gone: what it had is to be sent again, and what was refused, too:
+ * the next may have other credentials. */
 void cluster_orders_lost(struct cluster_orders *orders);
 
 /* How long `tries` failures make the next one wait, without chance. */

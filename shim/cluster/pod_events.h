@@ -1,8 +1,8 @@
 /*
- * Containers that are refused again and again, for the cluster: an Event on the pod says so once that has
- * lasted for `cluster.events_after`, and again when the reason is another, or after a while. The kubelet, too,
- * makes an Event of each refusal, in which ours is a message among those that pass; this one says for how
- * long, in one Event that is counted on.
+ * Containers that are refused again and again, for the cluster: an Event on the pod says so once
+ * that has lasted for `cluster.events_after`, and again when the reason is another, or after a
+ * while. The kubelet, too, makes an Event of each refusal, in which ours is a message among those
+ * that pass; this one says for how long, in one Event that is counted on.
  */
 #ifndef SHIM_CLUSTER_POD_EVENTS_H
 #define SHIM_CLUSTER_POD_EVENTS_H

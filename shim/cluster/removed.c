@@ -40,8 +40,8 @@ static void on_kept(void *user, const char *name)
 
 /* ---- what is removed ---- */
 
-/* A plugin that has come back meanwhile has ended this (capacity_published()), and what is told by then
- * the kubelet tells anew. */
+/* A plugin that has come back meanwhile has ended this (capacity_published()), and what is told by
+ * then the kubelet tells anew. */
 static void on_done(void *user, const char *name)
 {
     struct removed *removed = user;

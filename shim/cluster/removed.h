@@ -2,9 +2,9 @@
  * Resources whose grace is over, as the Node is told: capacity 0, so that nothing is scheduled by a
  * number that nobody stands for (pkg/kubelet/cm/devicemanager/manager.go, GetCapacity).
  *
- * A kubelet that has the resource in its checkpoint publishes it by itself, and would undo what another
- * says: it is left to it until it has forgotten the resource. So is one that somebody else has
- * registered with the kubelet. A plugin that is back ends it: what was ordered is taken back.
+ * A kubelet that has the resource in its checkpoint publishes it by itself, and would undo what
+ * another says: it is left to it until it has forgotten the resource. So is one that somebody else
+ * has registered with the kubelet. A plugin that is back ends it: what was ordered is taken back.
  *
  * What the Node was not told yet the next daemon tells it (removed_file.h).
  */
@@ -50,8 +50,8 @@ void removed_init(struct removed *removed, uv_loop_t *loop, const struct removed
 /* Before its orders; `closed` runs from the loop. */
 void removed_fini(struct removed *removed, uv_close_cb closed);
 
-/* Something of the core's may have changed: it is looked at in the loop's next turn, but not more often than
- * each CLUSTER_LOOK_MS. */
+/* Something of the core's may have changed: it is looked at in the loop's next turn, but not more
+ * often than each CLUSTER_LOOK_MS. */
 void removed_look(struct removed *removed);
 
 #endif

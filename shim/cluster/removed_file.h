@@ -1,6 +1,6 @@
 /*
- * Names of resources in a small file, one a line: what the Node is still to be told is removed, for the
- * daemon that follows. It waits for no disk (file_replace()): a kernel that dies may cost it.
+ * Names of resources in a small file, one a line: what the Node is still to be told is removed, for
+ * the daemon that follows. It waits for no disk (file_replace()): a kernel that dies may cost it.
  */
 #ifndef SHIM_CLUSTER_REMOVED_FILE_H
 #define SHIM_CLUSTER_REMOVED_FILE_H
@@ -9,8 +9,8 @@
 
 #define REMOVED_FILE "removed-resources"
 
-/* Calls `each` for those in the file at `path`, before it returns; what is no name of a resource is left
- * out. One that cannot be read is warned of, one that is not there has none. */
+/* Calls `each` for those in the file at `path`, before it returns; what is no name of a resource is
+ * left out. One that cannot be read is warned of, one that is not there has none. */
 void removed_file_read(const char *path, void (*each)(void *user, const char *name), void *user);
 
 /* These are in it from now on; the file of none is removed. 0 or a negative errno. */

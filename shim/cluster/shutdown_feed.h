@@ -1,7 +1,7 @@
 /*
- * The machine's shutdown, between the agent and the core: what logind says goes in with the priorities of the
- * node's pods, what is wanted of it goes out (cri-proto/agent_v1.proto, Shutdown and ShutdownWish). Without
- * rules: those are the core's (devicemgr/shutdown.h).
+ * The machine's shutdown, between the agent and the core: what logind says goes in with the
+ * priorities of the node's pods, what is wanted of it goes out (cri-proto/agent_v1.proto, Shutdown
+ * and ShutdownWish). Without rules: those are the core's (devicemgr/shutdown.h).
  */
 #ifndef SHIM_CLUSTER_SHUTDOWN_FEED_H
 #define SHIM_CLUSTER_SHUTDOWN_FEED_H
@@ -41,8 +41,8 @@ struct shutdown_feed {
 /* `host` is borrowed until the end; it is ready. There is nothing to be freed. */
 void shutdown_feed_init(struct shutdown_feed *feed, struct host *host);
 
-/* A report was taken, with this (NULL: as it was said before), and with these facts. The core hears of it, and is
- * to be kicked. */
+/* A report was taken, with this (NULL: as it was said before), and with these facts. The core hears
+ * of it, and is to be kicked. */
 void shutdown_feed_reported(struct shutdown_feed *feed, const Agent__V1__Shutdown *said,
                             const struct facts *facts);
 /* The agent is gone: what it said of its lock is no more, what it said of the machine stays. */

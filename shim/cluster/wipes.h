@@ -1,14 +1,15 @@
 /*
- * ResourceSlices of drivers that do not serve, which are to go, so that nothing is scheduled by them: what
- * the kubelet does when a driver's connection is over (pkg/kubelet/cm/dra/plugin/dra_plugin_manager.go),
- * which does not notice while the bridge stands in the driver's place.
+ * ResourceSlices of drivers that do not serve, which are to go, so that nothing is scheduled by
+ * them: what the kubelet does when a driver's connection is over
+ * (pkg/kubelet/cm/dra/plugin/dra_plugin_manager.go), which does not notice while the bridge stands
+ * in the driver's place.
  *
- * A driver that has been away for `dra.wipe_after` is wiped once, and then left alone until it has been there
- * again. One that has moved to the kubelet (devicemgr/dra.h) is not, since it must not lose what it publishes
- * there. That is tried for ever, unless the driver comes back before.
+ * A driver that has been away for `dra.wipe_after` is wiped once, and then left alone until it has
+ * been there again. One that has moved to the kubelet (devicemgr/dra.h) is not, since it must not
+ * lose what it publishes there. That is tried for ever, unless the driver comes back before.
  *
- * A daemon that is killed after that is done and before its checkpoint says so does it once more, `dra.wipe_after`
- * later: of a driver that is away nothing is left then.
+ * A daemon that is killed after that is done and before its checkpoint says so does it once more,
+ * `dra.wipe_after` later: of a driver that is away nothing is left then.
  */
 #ifndef SHIM_CLUSTER_WIPES_H
 #define SHIM_CLUSTER_WIPES_H
@@ -30,8 +31,8 @@ struct wipes {
     uv_timer_t timer;
 };
 
-/* `cancel` takes an order back. All is borrowed until the end. Wipes the whole node if the settings say so,
- * as the kubelet does at its start. */
+/* `cancel` takes an order back. All is borrowed until the end. Wipes the whole node if the settings
+ * say so, as the kubelet does at its start. */
 void wipes_init(struct wipes *wipes, uv_loop_t *loop, const struct config *config,
                 struct host *host, struct cluster_orders *orders,
                 void (*cancel)(void *cluster, uint64_t order), void *cluster);

@@ -1,7 +1,8 @@
 /*
  * What clients of the control socket have asked of the device manager (operator.h) and it has not
- * answered yet: one book, and one row of numbers, for all that ends in its port `steered`. How much of
- * that there can be at once is the device manager's to say (STEERS_MAX): it answers what is too much.
+ * answered yet: one book, and one row of numbers, for all that ends in its port `steered`. How much
+ * of that there can be at once is the device manager's to say (STEERS_MAX): it answers what is too
+ * much.
  */
 #ifndef SHIM_CONTROL_ASKED_H
 #define SHIM_CONTROL_ASKED_H
@@ -35,10 +36,9 @@ struct asked_book {
 };
 
 /*
- * Takes a call down, from inside its handle(); NULL: its request cannot be kept, and it has been ended.
- * `done` comes once, with `user`, when the device manager
- * has answered: it ends asked->call, if the client is still there, and *asked is freed after it.
- * Borrowed until then.
+ * Takes a call down, from inside its handle(); NULL: its request cannot be kept, and it has been
+ * ended. `done` comes once, with `user`, when the device manager has answered: it ends asked->call,
+ * if the client is still there, and *asked is freed after it. Borrowed until then.
  */
 const struct asked *asked_begin(struct asked_book *book, struct rpc_incoming *call,
                                 const ProtobufCMessage *request,

@@ -1,10 +1,10 @@
 /*
  * The control socket (cri-proto/control_v1.proto), for cri-device-shimctl: what there is, and why.
  *
- * It reads: what it answers comes from a const device manager, and from a report of its owner. What an
- * operator sets (steering.h), or takes from a pod (releasing.h), or which he ends (ending.h), the device manager is asked for. The
- * relay does not depend on it: a socket that cannot be made is tried again, and what a client can
- * make it hold is bounded (limits.h).
+ * It reads: what it answers comes from a const device manager, and from a report of its owner. What
+ * an operator sets (steering.h), or takes from a pod (releasing.h), or which he ends (ending.h),
+ * the device manager is asked for. The relay does not depend on it: a socket that cannot be made is
+ * tried again, and what a client can make it hold is bounded (limits.h).
  */
 #ifndef SHIM_CONTROL_CONTROL_H
 #define SHIM_CONTROL_CONTROL_H
@@ -32,9 +32,10 @@ struct control_ops {
 };
 
 /*
- * Listens at the settings' control_socket (0600; its directory 0755), as long as it takes and as often as
- * that is removed (rpc/keeper.h), kept in `store` (NULL: there is none). `settings`, `host`, `events`,
- * `store`, `ops` and `user` are borrowed until control_stop(). No callback comes before return.
+ * Listens at the settings' control_socket (0600; its directory 0755), as long as it takes and as
+ * often as that is removed (rpc/keeper.h), kept in `store` (NULL: there is none). `settings`,
+ * `host`, `events`, `store`, `ops` and `user` are borrowed until control_stop(). No callback comes
+ * before return.
  */
 struct control *control_start(uv_loop_t *loop, const struct settings *settings, struct host *host,
                               struct events *events, struct fd_store *store,

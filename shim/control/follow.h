@@ -1,7 +1,7 @@
 /*
- * Who reads events, and follows them. Each has a place in the order of events, and is sent what comes
- * behind it as fast as it reads; nothing is kept for it. One that lags behind what is kept is told how
- * much it has missed.
+ * Who reads events, and follows them. Each has a place in the order of events, and is sent what
+ * comes behind it as fast as it reads; nothing is kept for it. One that lags behind what is kept is
+ * told how much it has missed.
  */
 #ifndef SHIM_CONTROL_FOLLOW_H
 #define SHIM_CONTROL_FOLLOW_H

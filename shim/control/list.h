@@ -1,6 +1,6 @@
 /*
- * The answers to Resources, Plugins, Devices, Allocations, Pods, Orders, Drivers, Claims, DriverDevices, Taints and Endings:
- * a page of the device manager's list, as a message.
+ * The answers to Resources, Plugins, Devices, Allocations, Pods, Orders, Drivers, Claims,
+ * DriverDevices, Taints and Endings: a page of the device manager's list, as a message.
  */
 #ifndef SHIM_CONTROL_LIST_H
 #define SHIM_CONTROL_LIST_H
@@ -39,8 +39,8 @@ struct list_from {
     const struct health_words *health; /* of drivers' devices; NULL: none is known */
     bool wipes;                        /* somebody removes the slices of drivers that are away */
     enum list_at_kubelet (*at_kubelet)(void *user, const char *driver);
-    /* The claims of a pod (its uid, "namespace/name", or its name in any), as far as it is known to the
-     * cluster's agent; all called before return. NULL: nobody knows. */
+    /* The claims of a pod (its uid, "namespace/name", or its name in any), as far as it is known to
+     * the cluster's agent; all called before return. NULL: nobody knows. */
     void (*pod_claims)(void *user, const char *pod,
                        void (*each)(void *to, const char *pod_namespace, const char *claim),
                        void *to);
@@ -57,8 +57,9 @@ void list_fini(struct list *list);
 
 /* ---- for who makes them ---- */
 
-/* Begins the page of a list whose keys have so many parts, of so many rows at most, or fewer if the request
- * says so, with an empty response, which is given out. NULL: the request's place has others. */
+/* Begins the page of a list whose keys have so many parts, of so many rows at most, or fewer if the
+ * request says so, with an empty response, which is given out. NULL: the request's place has
+ * others. */
 void *list_begin(struct list *list, const Control__V1__ListRequest *request, size_t key_parts,
                  size_t rows_max, const ProtobufCMessageDescriptor *response)
     __attribute__((warn_unused_result));
@@ -68,12 +69,12 @@ void *list_alloc(struct list *list, size_t len, size_t bytes);
 char *list_text(struct list *list, const char *text);
 /* An id of a device, as it is told (told_id.h); borrowed, if it is told whole. */
 char *list_id(struct list *list, const char *id);
-/* The id in a request's place: one that was told cut becomes the one it was of. False: that one is not
- * there any more. */
+/* The id in a request's place: one that was told cut becomes the one it was of. False: that one is
+ * not there any more. */
 bool list_find_id(const struct devicemgr *core, const char *resource, const char **id)
     __attribute__((warn_unused_result));
-/* What an operator has set, for this reason, at that time of the core's; NULL: there is no reason, nor
- * anything set. */
+/* What an operator has set, for this reason, at that time of the core's; NULL: there is no reason,
+ * nor anything set. */
 Control__V1__Cordon *list_cordon(struct list *list, const char *reason, uint64_t at_s);
 /* What its driver says of a device; NULL: nothing. */
 Control__V1__DeviceHealth *list_health(struct list *list, const struct list_from *from,

@@ -51,7 +51,8 @@ static void add_waits(struct list *list, Control__V1__Allocation *row,
     }
 }
 
-/* As many as there is room for, one at least if there are, from `told` on. How many are told then. */
+/* As many as there is room for, one at least if there are, from `told` on. How many are told
+ * then. */
 static size_t add_ids(struct list *list, Control__V1__Allocation *row,
                       const struct devicemgr_allocation *is, size_t told)
 {

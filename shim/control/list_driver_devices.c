@@ -1,6 +1,6 @@
 /*
- * The list of DRA drivers' devices, as messages: those that a claim was given, as the device manager has
- * it, and those that a driver tells the health of.
+ * The list of DRA drivers' devices, as messages: those that a claim was given, as the device
+ * manager has it, and those that a driver tells the health of.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -12,8 +12,8 @@
 
 #define KEY_PARTS 3
 
-/* A device, once for each claim that was given it, and once if its health is told; borrowed from those
- * who say so. */
+/* A device, once for each claim that was given it, and once if its health is told; borrowed from
+ * those who say so. */
 struct mention {
     const char *key[KEY_PARTS];                                         /* driver, pool, name */
     const char *claim_namespace, *claim_name, *claim_uid, *claim_state; /* NULL: no claim */

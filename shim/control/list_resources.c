@@ -12,8 +12,9 @@
 /* ---- resources ---- */
 
 /*
- * A resource of which very many devices are held is counted device by device, over several pages: where
- * the next one begins is then its name, the device behind which it goes on, and what was counted so far.
+ * A resource of which very many devices are held is counted device by device, over several pages:
+ * where the next one begins is then its name, the device behind which it goes on, and what was
+ * counted so far.
  */
 enum counted {
     HELD,

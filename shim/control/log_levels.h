@@ -13,7 +13,8 @@
 
 struct log_levels;
 
-/* All borrowed until log_levels_free(); `set` is called when a level is to count, 0: the settings'. */
+/* All borrowed until log_levels_free(); `set` is called when a level is to count, 0: the
+ * settings'. */
 struct log_levels *log_levels_new(uv_loop_t *loop, const struct settings *settings,
                                   void (*set)(void *user, int level), void *user);
 /* Answers it, now or when the disk has. One is set at a time. */

@@ -29,7 +29,8 @@ void releasing_free(struct releasing *releasing)
 
 /* ---- answering ---- */
 
-/* What is in the way of one that is only to be told is no error, and what it has is told with it. */
+/* What is in the way of one that is only to be told is no error, and what it has is told with
+ * it. */
 static void answer_dry(const struct releasing *releasing, const struct asked *asked,
                        const struct devicemgr_steered *steered)
 {

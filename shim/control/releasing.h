@@ -13,8 +13,8 @@ struct releasing;
 
 /* Both are borrowed until releasing_free(). */
 struct releasing *releasing_new(struct host *host, struct asked_book *asked);
-/* Ends the call when that is durable, or refused; a dry run when that is known. Its client may go: it is
- * done all the same. What was taken is an event. */
+/* Ends the call when that is durable, or refused; a dry run when that is known. Its client may go:
+ * it is done all the same. What was taken is an event. */
 void releasing_call(struct releasing *releasing, struct rpc_incoming *call,
                     const Control__V1__ReleaseRequest *request);
 /* The calls are over. */

@@ -1,5 +1,6 @@
 /*
- * The answer to Status: a report, with the settings, the processes' ages, and what an operator has set.
+ * The answer to Status: a report, with the settings, the processes' ages, and what an operator has
+ * set.
  */
 #ifndef SHIM_CONTROL_STATUS_H
 #define SHIM_CONTROL_STATUS_H
@@ -32,7 +33,8 @@ struct status {
     Control__V1__OrderCount *order_list[ORDERS_COUNT_KINDS];
 };
 
-/* `settings` and `report` are borrowed until status_fini(), which comes before the core's next event. */
+/* `settings` and `report` are borrowed until status_fini(), which comes before the core's next
+ * event. */
 void status_init(struct status *status, const struct settings *settings,
                  const struct devicemgr *core, const struct report *report);
 void status_fini(struct status *status);

@@ -10,7 +10,6 @@
 #include "shim/boot_clock.h"
 #include "shim/must.h"
 
-
 struct steering {
     struct host *host;
     struct events *events;

@@ -1,8 +1,8 @@
 /*
  * What registers by a socket (registry/registry.h), told to the core, and what the core asks of DRA
  * drivers: an instance of a driver is a registration, by the same number, and has a connection
- * (dra/driver_client.h) from when the core has taken it until its socket goes. While the core wants to know,
- * so is a driver that has registered with the kubelet itself (registry/elsewhere.h).
+ * (dra/driver_client.h) from when the core has taken it until its socket goes. While the core wants
+ * to know, so is a driver that has registered with the kubelet itself (registry/elsewhere.h).
  */
 #ifndef SHIM_CORE_DRIVERS_H
 #define SHIM_CORE_DRIVERS_H

@@ -43,17 +43,18 @@ struct host_ops {
     /* What became of what an operator asked for (ports.h, steered), likewise. May be NULL
      * if nobody does. */
     void (*steered)(void *user, uint64_t number, const struct devicemgr_steered *steered);
-    /* What is allocated to a claim is wanted (ports.h, claim_look), likewise. May be NULL if nobody can tell. */
+    /* What is allocated to a claim is wanted (ports.h, claim_look), likewise. May be NULL if nobody
+     * can tell. */
     void (*claim_look)(void *user, const struct devicemgr_claim *claim);
-    /* A pod is to be evicted by the cluster; it is not any more (ports.h, evict_pod), likewise. Only with
-     * config->cluster.enabled. */
+    /* A pod is to be evicted by the cluster; it is not any more (ports.h, evict_pod), likewise.
+     * Only with config->cluster.enabled. */
     void (*evict_pod)(void *user, uint64_t order, const struct devicemgr_eviction *eviction);
     void (*evict_cancel)(void *user, uint64_t order);
     /* What became of a claim (ports.h, claim_done), likewise. May be NULL if nobody asks. */
     void (*claim_done)(void *user, uint64_t number, const struct devicemgr_claim_done *done);
     /* What an instance of the DRA driver of this name says of its devices' health; NULL: it is not
-     * connected any more, or is over, and its word counts no longer. From the loop. May be NULL: they
-     * are not asked. */
+     * connected any more, or is over, and its word counts no longer. From the loop. May be NULL:
+     * they are not asked. */
     void (*driver_health)(void *user, const char *driver, uint64_t instance,
                           const DraHealth__V1alpha1__NodeWatchResourcesResponse *health);
     /* The checkpoint is read, and all parts are at work: host_ready(). Once, from the loop. */
@@ -103,8 +104,8 @@ void host_list_runtime(struct host *host);
 void host_look_at_runtime(const struct host *host, struct lister_state *out);
 /* What the runtime makes of CDI devices, as far as it has said. */
 enum devicemgr_cdi host_runtime_cdi(const struct host *host);
-/* Whether it has, or does not say; or nobody asks it yet, since the checkpoint is not read for long. Before
- * that, for some ms at the start, it is not known either which devices are claims'. */
+/* Whether it has, or does not say; or nobody asks it yet, since the checkpoint is not read for
+ * long. Before that, for some ms at the start, it is not known either which devices are claims'. */
 bool host_knows_cdi(const struct host *host);
 /* Why plugins cannot register, and since when (boot_now_ms()); NULL: they can. */
 const char *host_registrar_trouble(const struct host *host, uint64_t *since_ms);
@@ -117,9 +118,9 @@ void host_settings_changed(struct host *host);
 /* Borrowed as long as the host is there. */
 const struct host_counts *host_counts(const struct host *host);
 
-/* Looks at the checkpoint's file and its rows (store_worker_look()), which changes nothing; commits wait
- * meanwhile. Ends in `done`, from the loop, not after host_stop(). False: the checkpoint is not read yet,
- * or one is under way already. */
+/* Looks at the checkpoint's file and its rows (store_worker_look()), which changes nothing; commits
+ * wait meanwhile. Ends in `done`, from the loop, not after host_stop(). False: the checkpoint is
+ * not read yet, or one is under way already. */
 bool host_look_at_checkpoint(struct host *host,
                              void (*done)(void *user, const struct store_worker_look *look),
                              void *user);

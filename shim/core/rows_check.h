@@ -1,6 +1,6 @@
 /*
- * Whether the checkpoint's rows make sense, each by itself and together. Needs nobody: it may run in
- * any thread.
+ * Whether the checkpoint's rows make sense, each by itself and together. Needs nobody: it may run
+ * in any thread.
  */
 #ifndef SHIM_CORE_ROWS_CHECK_H
 #define SHIM_CORE_ROWS_CHECK_H
@@ -37,8 +37,8 @@ struct rows_found {
     size_t against; /* how many of all say that the file is not as it should be: not DEVICE */
 };
 
-/* Gives the records to a device manager that was made for it, which says which of them make no sense, and
- * who has the same device by them. */
+/* Gives the records to a device manager that was made for it, which says which of them make no
+ * sense, and who has the same device by them. */
 void rows_check(struct devicemgr *scratch, const struct devicemgr_record *records, size_t len,
                 struct rows_found *found);
 void rows_found_add(struct rows_found *found, enum rows_finding_kind kind, const char *format, ...)

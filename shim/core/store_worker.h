@@ -60,9 +60,10 @@ void store_worker_read(struct store_worker *worker);
 void store_worker_commit(struct store_worker *worker, uint64_t commit,
                          const struct devicemgr_record *records, size_t records_len);
 
-/* Looks at the whole file (store_look()) and whether its rows make sense, to `scratch` (rows_check()),
- * which it takes, between commits: one that is asked for meanwhile waits. Ends in `done`, from the
- * loop; not after a stop. After read(). False: one is under way already, and nothing was taken. */
+/* Looks at the whole file (store_look()) and whether its rows make sense, to `scratch`
+ * (rows_check()), which it takes, between commits: one that is asked for meanwhile waits. Ends in
+ * `done`, from the loop; not after a stop. After read(). False: one is under way already, and
+ * nothing was taken. */
 bool store_worker_look(struct store_worker *worker, struct devicemgr *scratch,
                        void (*done)(void *user, const struct store_worker_look *look), void *user);
 

@@ -23,8 +23,8 @@ struct client_failure {
 
 struct client;
 
-/* Connects when it is first asked, and again after a connection was lost. `path` borrowed. NULL: out
- * of memory. */
+/* Connects when it is first asked, and again after a connection was lost. `path` borrowed. NULL:
+ * out of memory. */
 struct client *client_new(const char *path);
 /* Accepts NULL. */
 void client_free(struct client *client);
@@ -36,7 +36,8 @@ ProtobufCMessage *client_ask(struct client *client, const char *method,
                              struct client_failure *failure) __attribute__((warn_unused_result));
 
 /* Calls `each` with every message of a server's stream, borrowed until it returns, until its end.
- * `deadline_ms` 0: it may take as long as it likes. False: it did not end well, and `failure` says why. */
+ * `deadline_ms` 0: it may take as long as it likes. False: it did not end well, and `failure` says
+ * why. */
 bool client_listen(struct client *client, const char *method, const ProtobufCMessage *request,
                    const ProtobufCMessageDescriptor *response, uint64_t deadline_ms,
                    void (*each)(void *user, const ProtobufCMessage *message), void *user,

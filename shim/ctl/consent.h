@@ -14,8 +14,8 @@
 #define CONSENT_DRY_RUN {"dry-run", 0, NULL, "only say what would be done"}
 /* clang-format on */
 
-/* Whether it is to be done: --yes, or a person says so at a terminal, who is shown `plan`, lines, and
- * asked `question`. False: it is not, and `failure` says why. */
+/* Whether it is to be done: --yes, or a person says so at a terminal, who is shown `plan`, lines,
+ * and asked `question`. False: it is not, and `failure` says why. */
 bool consent_given(const struct command_run *run, const char *plan, const char *question,
                    struct client_failure *failure);
 

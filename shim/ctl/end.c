@@ -57,9 +57,8 @@ static bool run_end(const struct command_run *run, struct client_failure *failur
 
     if (!read_options(run, &request, failure))
         return false;
-    response = (Control__V1__EndResponse *)client_ask(run->client, CONTROL_END, &request.base,
-                                                      &control__v1__end_response__descriptor,
-                                                      failure);
+    response = (Control__V1__EndResponse *)client_ask(
+        run->client, CONTROL_END, &request.base, &control__v1__end_response__descriptor, failure);
     if (!response)
         return false;
     say(run, &request, response);

@@ -1,5 +1,6 @@
 /*
- * How cri-device-shimctl is used, made from the table of its commands; and what a shell may complete.
+ * How cri-device-shimctl is used, made from the table of its commands; and what a shell may
+ * complete.
  */
 #ifndef SHIM_CTL_HELP_H
 #define SHIM_CTL_HELP_H

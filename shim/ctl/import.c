@@ -1,6 +1,6 @@
 /*
- * cri-device-shimctl checkpoint import: the daemon's program is asked what it would do, and then to do
- * that. No daemon runs meanwhile.
+ * cri-device-shimctl checkpoint import: the daemon's program is asked what it would do, and then to
+ * do that. No daemon runs meanwhile.
  */
 #include <stdio.h>
 #include <stdlib.h>

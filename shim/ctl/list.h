@@ -1,6 +1,6 @@
 /*
- * Commands that show a list: the daemon is asked page by page, and one table, or one JSON document, is
- * made of all.
+ * Commands that show a list: the daemon is asked page by page, and one table, or one JSON document,
+ * is made of all.
  */
 #ifndef SHIM_CTL_LIST_H
 #define SHIM_CTL_LIST_H
@@ -33,16 +33,17 @@ struct list {
     /* Adds the rows of a page, which lives until all is written; SHOW_NAME: writes a line each to
      * show->out. `page` NULL: there is no more. */
     void (*put)(struct listing *listing, const ProtobufCMessage *page);
-    /* Said of a list without a row, NOT_FOUND, if the request names something; NULL: that is no error. */
+    /* Said of a list without a row, NOT_FOUND, if the request names something; NULL: that is no
+     * error. */
     const char *none;
-    /* Another list whose rows come behind, in the same table; NULL: none. In JSON they are an array of their
-     * own, of this name. */
+    /* Another list whose rows come behind, in the same table; NULL: none. In JSON they are an array
+     * of their own, of this name. */
     const struct list *behind;
     const char *behind_items;
 };
 
-/* Of the command's list, asks for what its argument names and its options --pod and --namespace, where
- * it has those, and shows it. False: there is no answer, and `failure` says why. */
+/* Of the command's list, asks for what its argument names and its options --pod and --namespace,
+ * where it has those, and shows it. False: there is no answer, and `failure` says why. */
 bool list_run(const struct command_run *run, struct client_failure *failure);
 
 /* ---- for who makes the rows ---- */

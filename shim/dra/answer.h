@@ -15,8 +15,8 @@
 struct driver_answer {
     int code;            /* RPC_OK; what the driver says against it is UNKNOWN */
     const char *message; /* with another code why; in `words`, or the response's */
-    /* Of a claim that is prepared: its bytes of dra.v1.NodePrepareResourceResponse, unknown fields and
-     * all. */
+    /* Of a claim that is prepared: its bytes of dra.v1.NodePrepareResourceResponse, unknown fields
+     * and all. */
     uint8_t *response;
     size_t response_bytes;
     char words[ANSWER_WORDS_BYTES_MAX];

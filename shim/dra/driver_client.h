@@ -7,8 +7,8 @@
  *       └──── it is lost ◀────┘
  *
  * AWAY waits for its timer: it dials after pauses that are doubled from DRIVER_REDIAL_MS_MIN to
- * DRIVER_REDIAL_MS_MAX, for as long as the instance is open, where the kubelet's library waits up to
- * two minutes. They begin anew after a connection that has held for DRIVER_REDIAL_MS_MAX.
+ * DRIVER_REDIAL_MS_MAX, for as long as the instance is open, where the kubelet's library waits up
+ * to two minutes. They begin anew after a connection that has held for DRIVER_REDIAL_MS_MAX.
  */
 #ifndef SHIM_DRA_DRIVER_CLIENT_H
 #define SHIM_DRA_DRIVER_CLIENT_H
@@ -35,15 +35,16 @@ struct driver_clients;
  * called from inside. */
 struct driver_clients_ops {
     void (*connected)(void *user, uint64_t instance);
-    /* It is not connected any more, for that reason, and dialled again. Its calls end UNAVAILABLE behind it, or not at
-     * all. Also where the first dial fails, and then once. */
+    /* It is not connected any more, for that reason, and dialled again. Its calls end UNAVAILABLE
+     * behind it, or not at all. Also where the first dial fails, and then once. */
     void (*lost)(void *user, uint64_t instance, const char *reason);
-    /* The end of a call about one claim: `code` RPC_OK, or a gRPC code with the driver's words; what
-     * it says of the claim (`error`) is UNKNOWN. `response` is its bytes of
+    /* The end of a call about one claim: `code` RPC_OK, or a gRPC code with the driver's words;
+     * what it says of the claim (`error`) is UNKNOWN. `response` is its bytes of
      * dra.v1.NodePrepareResourceResponse, unknown fields and all; NULL unless it is prepared. */
     void (*answered)(void *user, uint64_t call, int code, const char *message, const void *response,
                      size_t response_bytes);
-    /* What it says of its devices' health; NULL: its stream has ended, what it has said holds no longer. */
+    /* What it says of its devices' health; NULL: its stream has ended, what it has said holds no
+     * longer. */
     void (*health)(void *user, uint64_t instance,
                    const DraHealth__V1alpha1__NodeWatchResourcesResponse *response);
 };

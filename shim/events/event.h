@@ -23,8 +23,8 @@ struct event_moment {
     char boot_id[BOOT_ID_BYTES_MAX];
 };
 
-/* What is told of one. Texts that are NULL or empty: it is not about one. Bytes that are no UTF-8 and
- * control characters become '?', what is too long is cut (limits.h). */
+/* What is told of one. Texts that are NULL or empty: it is not about one. Bytes that are no UTF-8
+ * and control characters become '?', what is too long is cut (limits.h). */
 struct event_said {
     const char *kind; /* one word, e.g. "lost" */
     /* It may have been told before: what event_said_again() says. */
@@ -66,8 +66,9 @@ uint64_t event_ago_ms(const struct event_moment *then, const struct event_moment
 /* Both are about the same: resource, pod, container and claim. */
 bool event_about_same(const struct event *a, const struct event *b);
 
-/* Sets all of an `Event` message but when it was, borrowed: that of the file (cri-proto/events_v1.proto)
- * and that of the control socket (control_v1.proto) differ in that alone. */
+/* Sets all of an `Event` message but when it was, borrowed: that of the file
+ * (cri-proto/events_v1.proto) and that of the control socket (control_v1.proto) differ in that
+ * alone. */
 #define event_put(event, message)                                                                  \
     do {                                                                                           \
         (message)->id = (event)->id;                                                               \
@@ -90,7 +91,8 @@ bool event_about_same(const struct event *a, const struct event *b);
 
 /* Its record in the file: appended to *bytes, which grows, and is the caller's to free. */
 void event_pack(const struct event *event, uint8_t **bytes, size_t *len);
-/* The record at the beginning of `bytes`: *event and how long it is. 0: it is not whole, or damaged. */
+/* The record at the beginning of `bytes`: *event and how long it is. 0: it is not whole, or
+ * damaged. */
 size_t event_unpack(const uint8_t *bytes, size_t len, struct event **event);
 
 #endif

@@ -1,11 +1,11 @@
 /*
- * The node's events (ring.h): taken, kept in a file of state_dir over restarts and reboots, told to who
- * watches.
+ * The node's events (ring.h): taken, kept in a file of state_dir over restarts and reboots, told to
+ * who watches.
  *
  * Nothing waits for the disk. What is said is shown once it is written, or could not be: then it is
- * shown all the same, is lost with the process, and events_trouble() says so until the disk takes it
- * again. A kill can cost what came in the last moment (EVENTS_BATCH_MS); who has seen an event will
- * not see its id on another, in this boot not even without a disk (told.h).
+ * shown all the same, is lost with the process, and events_trouble() says so until the disk takes
+ * it again. A kill can cost what came in the last moment (EVENTS_BATCH_MS); who has seen an event
+ * will not see its id on another, in this boot not even without a disk (told.h).
  */
 #ifndef SHIM_EVENTS_EVENTS_H
 #define SHIM_EVENTS_EVENTS_H
@@ -49,7 +49,8 @@ void events_unwatch(struct events_watch *watch);
 /* Why they are not kept, and since when (boot_now_ms()); NULL: they are. */
 const char *events_trouble(const struct events *events, uint64_t *since_ms);
 
-/* Writes what is not written yet, frees, then runs `done` from the loop. Nobody watches any more. */
+/* Writes what is not written yet, frees, then runs `done` from the loop. Nobody watches any
+ * more. */
 void events_stop(struct events *events, void (*done)(void *user), void *user);
 
 #endif

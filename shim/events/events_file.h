@@ -1,6 +1,6 @@
 /*
- * The file of events, in state_dir: records one behind the other (event.h), the newest last. Appended
- * to, and written anew when it has grown too long, or when it is not what it was.
+ * The file of events, in state_dir: records one behind the other (event.h), the newest last.
+ * Appended to, and written anew when it has grown too long, or when it is not what it was.
  *
  * All of it blocks: it is for libuv's worker. Nothing is synced: it outlives the process, and an
  * orderly end of the kernel.
@@ -18,8 +18,8 @@
 int events_file_read(const char *path, uint8_t **bytes, size_t *len)
     __attribute__((warn_unused_result));
 
-/* Appends to a file that has `before` bytes: all, or nothing. 0 or a negative errno; -ESTALE: it has
- * not so many. */
+/* Appends to a file that has `before` bytes: all, or nothing. 0 or a negative errno; -ESTALE: it
+ * has not so many. */
 int events_file_append(const char *path, size_t before, const uint8_t *bytes, size_t len)
     __attribute__((warn_unused_result));
 

@@ -1,8 +1,9 @@
 /*
- * What is kept of events: two thousand of them, and half a MiB, for a day. A container's life is two
- * events of some 250 bytes, and what comes again is counted: that is the day of a node on which four
- * containers with devices begin and end each minute with others' names. Of one event at most 3 KiB.
- * The file has at most EVENTS_FILE_SLACK_BYTES more than twice what is kept, else it is written anew.
+ * What is kept of events: two thousand of them, and half a MiB, for a day. A container's life is
+ * two events of some 250 bytes, and what comes again is counted: that is the day of a node on which
+ * four containers with devices begin and end each minute with others' names. Of one event at most 3
+ * KiB. The file has at most EVENTS_FILE_SLACK_BYTES more than twice what is kept, else it is
+ * written anew.
  */
 #ifndef SHIM_EVENTS_LIMITS_H
 #define SHIM_EVENTS_LIMITS_H

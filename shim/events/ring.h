@@ -26,13 +26,13 @@ void ring_fini(struct ring *ring);
 /*
  * Takes `event`, which has come just now, and gives it an id; NULL if it is dropped (and freed),
  * because it came `again` and nothing has changed since: "allocated" and "released" of the same
- * devices' holder, "lost" and "back" of the same plugin are opposites, and so on of drivers and claims. What is too old or too much
- * goes, never the newest.
+ * devices' holder, "lost" and "back" of the same plugin are opposites, and so on of drivers and
+ * claims. What is too old or too much goes, never the newest.
  */
 const struct event *ring_put(struct ring *ring, struct event *event, bool again);
 
-/* Takes one that the file has, with its id, in the file's order. One that does not come after the last
- * one is given the next id. */
+/* Takes one that the file has, with its id, in the file's order. One that does not come after the
+ * last one is given the next id. */
 void ring_restore(struct ring *ring, struct event *event);
 
 /* The next id is higher than this one. */

@@ -1,11 +1,11 @@
 /*
- * The ids that were told though their events are not in the file, since no disk took it. The next process
- * is to give them to no others, so it begins behind them.
+ * The ids that were told though their events are not in the file, since no disk took it. The next
+ * process is to give them to no others, so it begins behind them.
  *
- * They are noted in a file that needs no disk (in /run), in blocks, before the first of a block is told.
- * After a reboot nothing is left of it, nor of who followed: ids that were told without a disk before it
- * come again then. To keep them apart from all later ones would take a disk, or ids that leap by the clock, which
- * nobody could count by.
+ * They are noted in a file that needs no disk (in /run), in blocks, before the first of a block is
+ * told. After a reboot nothing is left of it, nor of who followed: ids that were told without a
+ * disk before it come again then. To keep them apart from all later ones would take a disk, or ids
+ * that leap by the clock, which nobody could count by.
  */
 #ifndef SHIM_EVENTS_TOLD_H
 #define SHIM_EVENTS_TOLD_H

@@ -42,14 +42,16 @@ void advertised_set_settings(struct advertised *advertised, const Bridge__V1__Se
 /* The bridge is to register it anew. */
 void advertised_set_lost(struct advertised *advertised, struct advertised_list *list);
 
-/* A message of Watch. Borrows `advertised`, which must not change before advertised_message_fini(). */
+/* A message of Watch. Borrows `advertised`, which must not change before
+ * advertised_message_fini(). */
 struct advertised_message {
     Bridge__V1__WatchResponse response;
     Bridge__V1__Resource *resources;
     ProtobufCMessageUnknownField *lists;
     Bridge__V1__Change *changes; /* of all resources, and pointers to each */
     Bridge__V1__Change **change_pointers;
-    /* Whoever takes this message has all lists up to this version; advertised->version: all there are.
+    /* Whoever takes this message has all lists up to this version; advertised->version: all there
+     * are.
      */
     uint64_t through;
 };

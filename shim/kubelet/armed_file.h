@@ -16,8 +16,8 @@
 /* All that are not open; none: removes the file. A failure is a line in the log. */
 void armed_file_save(const char *path, const char *boot_id, const struct kubelets *kubelets);
 
-/* Adds those of this boot that live, and that `is_kubelet` says are one; the others are dropped from
- * the file. */
+/* Adds those of this boot that live, and that `is_kubelet` says are one; the others are dropped
+ * from the file. */
 void armed_file_restore(const char *path, const char *boot_id, struct kubelets *kubelets,
                         bool (*is_kubelet)(const void *user, pid_t pid), const void *user);
 

@@ -15,8 +15,8 @@
 #include "shim/core/host.h"
 #include "shim/rpc/rpc.h"
 
-/* Claims asked for at once, of all calls: a node's 110 pods with some claims each start together at the
- * most. Their answers are bounded by the server's queues. */
+/* Claims asked for at once, of all calls: a node's 110 pods with some claims each start together at
+ * the most. Their answers are bounded by the server's queues. */
 #define CLAIMS_OPEN_MAX 1024
 
 struct claim_question;

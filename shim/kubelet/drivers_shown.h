@@ -1,10 +1,12 @@
 /*
- * The DRA drivers that the bridge is told of (WatchDrivers): all there are, then again at each change.
+ * The DRA drivers that the bridge is told of (WatchDrivers): all there are, then again at each
+ * change.
  *
- * A driver that is away is the kubelet's as if it served, for `dra.mask`: one that is only restarted is
- * back by then, and what the kubelet asks meanwhile waits for it. A kubelet that sees a driver go
- * refuses its pods, and tries again after 60 to 90 s (pkg/kubelet/cm/dra/manager.go). One that has moved to
- * the kubelet (devicemgr/dra.h) is not: the kubelet would take us for another instance of it.
+ * A driver that is away is the kubelet's as if it served, for `dra.mask`: one that is only
+ * restarted is back by then, and what the kubelet asks meanwhile waits for it. A kubelet that sees
+ * a driver go refuses its pods, and tries again after 60 to 90 s (pkg/kubelet/cm/dra/manager.go).
+ * One that has moved to the kubelet (devicemgr/dra.h) is not: the kubelet would take us for another
+ * instance of it.
  */
 #ifndef SHIM_KUBELET_DRIVERS_SHOWN_H
 #define SHIM_KUBELET_DRIVERS_SHOWN_H
@@ -37,15 +39,15 @@ void drivers_shown_init(struct drivers_shown *shown, const struct config *config
                         struct host *host);
 /* A call of BRIDGE_WATCH_DRIVERS. False: it is refused. */
 bool drivers_shown_add(struct drivers_shown *shown, struct rpc_incoming *call);
-/* Somebody wipes the slices of drivers that are away, so that the kubelet need not see that they are; or
- * not any more. */
+/* Somebody wipes the slices of drivers that are away, so that the kubelet need not see that they
+ * are; or not any more. */
 void drivers_shown_set_away_too(struct drivers_shown *shown, bool away_too);
 /* Whether this one is to be the kubelet's, and some stream says so. */
 bool drivers_shown_has(const struct drivers_shown *shown, const char *driver);
 /* Whether some stream has not got what is so now. */
 bool drivers_shown_is_due(const struct drivers_shown *shown);
-/* Sends each what it has not got; host_ready() must be so. False: one does not take it now; to be tried
- * again. */
+/* Sends each what it has not got; host_ready() must be so. False: one does not take it now; to be
+ * tried again. */
 bool drivers_shown_update(struct drivers_shown *shown);
 /* drivers_shown_update() is to be called then, on the clock of boot_now_ms(); UINT64_MAX: only when
  * drivers_shown_is_due() says so. */

@@ -153,7 +153,8 @@ static void on_turn(uv_timer_t *timer)
 
     if (host_ready(feed->host))
         show_drivers(feed);
-    /* Behind the drivers: of one that the bridge does not know yet it hears first that it is there. */
+    /* Behind the drivers: of one that the bridge does not know yet it hears first that it is
+     * there. */
     if (!health_shown_update(&feed->health))
         turn_within(feed, FEED_RETRY_MS);
     if (!feed->file)

@@ -1,9 +1,9 @@
 /*
  * The feed for the bridge (cri-proto/bridge_v1.proto): what the kubelet is to be shown goes
  * out (advertised.h), what it has taken comes back (taken.h), and its GetPreferredAllocation is
- * passed on (questions.h). So are the calls that it makes on DRA drivers (claim_questions.h), which the bridge
- * is told of in a stream of their own (drivers_shown.h), and of their devices' health in another
- * (health_shown.h).
+ * passed on (questions.h). So are the calls that it makes on DRA drivers (claim_questions.h), which
+ * the bridge is told of in a stream of their own (drivers_shown.h), and of their devices' health in
+ * another (health_shown.h).
  *
  * After the daemon's start a restored resource is shown as if all its devices were healthy until
  * its plugin has listed again. So that one that is not does not become healthy for these few
@@ -57,8 +57,8 @@ struct feed_ops {
 struct feed *feed_start(uv_loop_t *loop, const struct config *config, struct host *host,
                         struct fd_store *store, const struct feed_ops *ops, void *user);
 
-/* They have been read: the bridge takes its part. Those that are not the file's are no news. What they
- * hold is borrowed until the feed has stopped. */
+/* They have been read: the bridge takes its part. Those that are not the file's are no news. What
+ * they hold is borrowed until the feed has stopped. */
 void feed_settings_read(struct feed *feed, const struct settings *settings);
 
 /* The host's `kicked`: what is shown may have changed. */
@@ -80,8 +80,8 @@ void feed_driver_health(struct feed *feed, const char *driver, uint64_t instance
 /* Whether that kubelet has taken what it is shown. */
 void feed_taken(const struct feed *feed, pid_t kubelet, struct taken *out);
 
-/* Whether the kubelet's checkpoint names that resource: it publishes it by itself then, be it ours or
- * another's. As long as nobody has read the file it may. */
+/* Whether the kubelet's checkpoint names that resource: it publishes it by itself then, be it ours
+ * or another's. As long as nobody has read the file it may. */
 bool feed_kubelet_has(const struct feed *feed, const char *resource);
 
 /* Whether a DRA driver is to be the kubelet's; and whether that has registered it. */

@@ -83,9 +83,9 @@ struct gate_ops {
     /* A kubelet is kept from admitting its pods, or was until now: every GATE_LOOK_MS at least, and
      * when it is let go. May come from inside gate_hold(). */
     void (*waits)(void *user);
-    /* A kubelet has started ("armed", or "off" where there is no gate), or its calls go on ("opened",
-     * or "expired": by a limit): in a word, static, and in words. May come from inside a gate_ call;
-     * may be NULL. */
+    /* A kubelet has started ("armed", or "off" where there is no gate), or its calls go on
+     * ("opened", or "expired": by a limit): in a word, static, and in words. May come from inside a
+     * gate_ call; may be NULL. */
     void (*told)(void *user, const char *word, const char *words);
 };
 

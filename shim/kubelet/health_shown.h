@@ -14,7 +14,8 @@
 
 /* Words in one message; the last may exceed it by HEALTH_WORD_BYTES_MAX. */
 #define HEALTH_SHOWN_MESSAGE_BYTES (64u * 1024)
-/* A stream with more than this on the way gets no further message: so 16 streams hold some 3 MiB. */
+/* A stream with more than this on the way gets no further message: so 16 streams hold some 3
+ * MiB. */
 #define HEALTH_SHOWN_QUEUED_BYTES_MAX (128u * 1024)
 
 /* Embedded in its owner; private. */
@@ -24,7 +25,8 @@ struct health_shown {
 };
 
 void health_shown_init(struct health_shown *shown);
-/* What a driver's instance says; NULL: it is not connected any more, and what it has said is forgotten. */
+/* What a driver's instance says; NULL: it is not connected any more, and what it has said is
+ * forgotten. */
 void health_shown_say(struct health_shown *shown, const char *driver, uint64_t instance,
                       const DraHealth__V1alpha1__NodeWatchResourcesResponse *health);
 /* A call of BRIDGE_WATCH_HEALTH. False: it is refused. */

@@ -1,5 +1,6 @@
 /*
- * The open streams of one method of the feed, each with how much of what there is to tell it has got.
+ * The open streams of one method of the feed, each with how much of what there is to tell it has
+ * got.
  */
 #ifndef SHIM_KUBELET_OPEN_STREAMS_H
 #define SHIM_KUBELET_OPEN_STREAMS_H

@@ -13,9 +13,10 @@
 
 #include <uv.h>
 
-/* Scrapers at once, and what libmicrohttpd keeps for each: head and answer's head. A browser sends the
- * cookies of all that is on its "localhost", some KiB. With an answer of METRICS_BYTES_MAX for each that is
- * 8 * (16 KiB + 256 KiB), 2 MiB and a bit; with those of shim/page/limits.h 8 * 2 MiB at the very most. */
+/* Scrapers at once, and what libmicrohttpd keeps for each: head and answer's head. A browser sends
+ * the cookies of all that is on its "localhost", some KiB. With an answer of METRICS_BYTES_MAX for
+ * each that is 8 * (16 KiB + 256 KiB), 2 MiB and a bit; with those of shim/page/limits.h 8 * 2 MiB
+ * at the very most. */
 #define HTTP_CONNECTIONS_MAX 8
 #define HTTP_CONNECTION_BYTES_MAX (16 * 1024)
 #define HTTP_IDLE_S 10
@@ -32,8 +33,8 @@ struct http_request {
     struct MHD_Connection *connection;
 };
 
-/* Calls `each` with what is behind the '?', before it returns, in order: "a=1&b" is ("a", "1"), ("b", "").
- * Escapes are resolved; a text lives as long as the request. */
+/* Calls `each` with what is behind the '?', before it returns, in order: "a=1&b" is ("a", "1"),
+ * ("b", ""). Escapes are resolved; a text lives as long as the request. */
 void http_request_arguments(const struct http_request *request,
                             void (*each)(void *user, const char *name, const char *value),
                             void *user);
@@ -59,9 +60,9 @@ struct http_server_ops {
     bool (*get)(void *user, const struct http_request *request, struct http_answer *out);
 };
 
-/* Listens at `address` (config/listen_address.h), as long as it takes and as often as a socket's file
- * is removed (rpc/keeper.h): mode 0600. A socket that is bound to a unix path is made anew by each
- * process. `ops` and `user` are borrowed until http_server_stop(); `address` is copied. */
+/* Listens at `address` (config/listen_address.h), as long as it takes and as often as a socket's
+ * file is removed (rpc/keeper.h): mode 0600. A socket that is bound to a unix path is made anew by
+ * each process. `ops` and `user` are borrowed until http_server_stop(); `address` is copied. */
 struct http_server *http_server_start(uv_loop_t *loop, const char *address,
                                       const struct http_server_ops *ops, void *user);
 

@@ -2,8 +2,8 @@
  * What those who watch the node are told, over HTTP: /metrics (Prometheus), /healthz, /readyz and
  * /status.json; with others beside, of who starts it.
  *
- * Nothing is kept for it: rooms count as they go, in plain integers, and a scrape gathers. Labels are
- * bounded: methods, codes, states and resources, never pods, devices or addresses.
+ * Nothing is kept for it: rooms count as they go, in plain integers, and a scrape gathers. Labels
+ * are bounded: methods, codes, states and resources, never pods, devices or addresses.
  */
 #ifndef SHIM_METRICS_METRICS_H
 #define SHIM_METRICS_METRICS_H
@@ -44,8 +44,8 @@ struct metrics_ops {
 
 struct metrics;
 
-/* Serves at `address`, a right [metrics] listen. `ops` and `user` are borrowed until metrics_stop(),
- * `address` is copied. */
+/* Serves at `address`, a right [metrics] listen. `ops` and `user` are borrowed until
+ * metrics_stop(), `address` is copied. */
 struct metrics *metrics_start(uv_loop_t *loop, const char *address, const struct metrics_ops *ops,
                               void *user);
 /* Accepts NULL. */

@@ -21,7 +21,8 @@ struct microhttpd {
     __typeof__(MHD_destroy_response) *destroy_response;
 };
 
-/* For the life of the process. NULL: it is not there, or not as it should be; once said in the log. */
+/* For the life of the process. NULL: it is not there, or not as it should be; once said in the
+ * log. */
 const struct microhttpd *microhttpd_load(void);
 
 #endif

@@ -1,9 +1,9 @@
 /*
  * The document of "checkpoint export" (shim/checkpoint_json.h), read back into rows.
  *
- * It has exactly the keys that it is written with: one that is missing, unknown or there twice is an
- * error, since what is left out of a checkpoint is a device given twice. What plugins gave to containers
- * is not in it, so that they are asked again when a container is made anew.
+ * It has exactly the keys that it is written with: one that is missing, unknown or there twice is
+ * an error, since what is left out of a checkpoint is a device given twice. What plugins gave to
+ * containers is not in it, so that they are asked again when a container is made anew.
  */
 #ifndef SHIM_OFFLINE_DOCUMENT_H
 #define SHIM_OFFLINE_DOCUMENT_H
@@ -22,7 +22,8 @@ struct document {
 };
 
 /* Whether the rows themselves make sense is another question. 0, and the caller gives *out to
- * document_fini(); or -1 with what is wrong, and where, in `err`. Out of memory ends the process. */
+ * document_fini(); or -1 with what is wrong, and where, in `err`. Out of memory ends the
+ * process. */
 int document_parse(const char *text, size_t len, struct document *out, char *err, size_t err_bytes)
     __attribute__((warn_unused_result));
 void document_fini(struct document *document);

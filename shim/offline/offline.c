@@ -59,7 +59,7 @@ static json_t *document_of(const struct source *source)
         [DEVICEMGR_RECORD_RESOURCE] = "resource", [DEVICEMGR_RECORD_ALLOCATION] = "allocation",
         [DEVICEMGR_RECORD_POD] = "pod",           [DEVICEMGR_RECORD_ORDER] = "order",
         [DEVICEMGR_RECORD_DRIVER] = "driver",     [DEVICEMGR_RECORD_CLAIM] = "claim",
-        [DEVICEMGR_RECORD_ENDING] = "ending"}; /* a shutdown is of this boot, and of no other node */
+        [DEVICEMGR_RECORD_ENDING] = "ending"}; /* a shutdown is of this boot and node */
     json_t *document = checkpoint_json_new();
 
     checkpoint_json_set_head(document, (uint64_t)source->version, source_is_sound(source));

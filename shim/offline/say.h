@@ -16,8 +16,8 @@ int say_json(json_t *document) __attribute__((warn_unused_result));
 /* What was written to stdout is out: 0; or -1, and stderr says why not. */
 int say_flush(void) __attribute__((warn_unused_result));
 
-/* What is found in it, as it is shown; `findings` has room for all that are told one by one. Texts are
- * the source's. */
+/* What is found in it, as it is shown; `findings` has room for all that are told one by one. Texts
+ * are the source's. */
 struct checkpoint_report say_report(const struct source *source, const char *path,
                                     struct checkpoint_finding findings[ROWS_FINDINGS_MAX]);
 

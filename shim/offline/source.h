@@ -1,6 +1,7 @@
 /*
- * A file with a checkpoint that no daemon has open: the database itself, of a daemon that was stopped or
- * as it was set aside, or a document of "checkpoint export". All of it is read, and nothing is changed.
+ * A file with a checkpoint that no daemon has open: the database itself, of a daemon that was
+ * stopped or as it was set aside, or a document of "checkpoint export". All of it is read, and
+ * nothing is changed.
  */
 #ifndef SHIM_OFFLINE_SOURCE_H
 #define SHIM_OFFLINE_SOURCE_H

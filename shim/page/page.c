@@ -18,8 +18,8 @@ struct page {
     void *user;
 };
 
-/* Its own files and answers are all that the page may have, and nobody else may have them, in a frame
- * neither. A browser keeps no pods' names on its disk. The few connections that there are
+/* Its own files and answers are all that the page may have, and nobody else may have them, in a
+ * frame neither. A browser keeps no pods' names on its disk. The few connections that there are
  * (HTTP_CONNECTIONS_MAX) are for who asks, not for who may ask again. */
 static const struct http_header HEADERS[] = {
     {"Content-Security-Policy",

@@ -1,12 +1,12 @@
 /*
- * The page for people, and what it shows as JSON: at the server of the metrics, where [metrics] page is
- * on.
+ * The page for people, and what it shows as JSON: at the server of the metrics, where [metrics]
+ * page is on.
  *
  *     /                 the page, with /page.css and /page.js: nothing of it comes from elsewhere
  *     /json/NAME        what cri-device-shimctl NAME -o json says, of one page of the list
  *
- * It only reads, and keeps nothing: each answer is made from what is so when it is asked for, of bounded
- * size (limits.h). Who is asked by a name is sent away (authority.h).
+ * It only reads, and keeps nothing: each answer is made from what is so when it is asked for, of
+ * bounded size (limits.h). Who is asked by a name is sent away (authority.h).
  */
 #ifndef SHIM_PAGE_PAGE_H
 #define SHIM_PAGE_PAGE_H

@@ -1,8 +1,9 @@
 /*
  * The questions that the page asks, and their answers as JSON (shim/answers/answers.h).
  *
- * A list is {"items": [...], "next": [...]}: rows, and the place at which the next page begins, to be given
- * as `after`, part by part; none: it is the last. Why and status are what cri-device-shimctl says.
+ * A list is {"items": [...], "next": [...]}: rows, and the place at which the next page begins, to
+ * be given as `after`, part by part; none: it is the last. Why and status are what
+ * cri-device-shimctl says.
  */
 #ifndef SHIM_PAGE_QUESTIONS_H
 #define SHIM_PAGE_QUESTIONS_H
@@ -19,8 +20,8 @@
 #include "shim/report.h"
 #include "shim/settings.h"
 
-/* What is asked for, as it stands behind the '?': resource, driver, pod and namespace, which rows are meant;
- * after, once for each part; rows, how many at most. */
+/* What is asked for, as it stands behind the '?': resource, driver, pod and namespace, which rows
+ * are meant; after, once for each part; rows, how many at most. */
 struct question {
     Control__V1__ListRequest request; /* its texts are borrowed */
     bool wrong;                       /* it can be none that is known here */
@@ -41,8 +42,8 @@ struct question_from {
 };
 
 enum question_outcome { QUESTION_ANSWERED, QUESTION_UNKNOWN, QUESTION_WRONG };
-/* Of this name. *out is the caller's, with QUESTION_ANSWERED. QUESTION_WRONG: `after` is no place in this
- * list, or not any more. */
+/* Of this name. *out is the caller's, with QUESTION_ANSWERED. QUESTION_WRONG: `after` is no place
+ * in this list, or not any more. */
 enum question_outcome question_answer(const char *name, const struct question *question,
                                       const struct question_from *from, json_t **out);
 

@@ -51,10 +51,10 @@ struct plugin_clients *plugin_clients_new(uv_loop_t *loop, const char *plugin_di
                                           const struct plugin_clients_ops *ops, void *user);
 
 /*
- * Connects to the socket `socket_name` in the plugin directory, or to one whose absolute path that is
- * (plugin_socket.h); it must be owned and served by root or by `uid`; options() and list() follow, at the end lost().
- * `patient`: a plugin that does not listen yet is dialled again, for PLUGIN_DIAL_MS_MAX.
- * `endpoint` is the caller's number, not in use.
+ * Connects to the socket `socket_name` in the plugin directory, or to one whose absolute path that
+ * is (plugin_socket.h); it must be owned and served by root or by `uid`; options() and list()
+ * follow, at the end lost(). `patient`: a plugin that does not listen yet is dialled again, for
+ * PLUGIN_DIAL_MS_MAX. `endpoint` is the caller's number, not in use.
  */
 void plugin_clients_open(struct plugin_clients *clients, uint64_t endpoint, const char *socket_name,
                          uid_t uid, bool patient);

@@ -33,8 +33,8 @@ struct registrar_ops {
 };
 
 /* Makes `plugin_dir` (0755) and listens in it, as long as it takes and as often as directory or
- * socket are removed (rpc/keeper.h); what listens is kept in `store` (NULL: there is none). `store`,
- * `ops` and `user` are borrowed until registrar_stop(). */
+ * socket are removed (rpc/keeper.h); what listens is kept in `store` (NULL: there is none).
+ * `store`, `ops` and `user` are borrowed until registrar_stop(). */
 struct registrar *registrar_start(uv_loop_t *loop, const char *plugin_dir, struct fd_store *store,
                                   const struct registrar_ops *ops, void *user);
 

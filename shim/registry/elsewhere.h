@@ -1,10 +1,10 @@
 /*
- * DRA drivers that register with the kubelet itself: whose sockets stand in its plugins_registry beside
- * ours, and who they say that they are.
+ * DRA drivers that register with the kubelet itself: whose sockets stand in its plugins_registry
+ * beside ours, and who they say that they are.
  *
- * They are asked only while that is to be known (elsewhere_ask()), each once, with GetInfo and nothing else:
- * a registrar may take that for the kubelet's look at it. What does not answer is asked again, as what
- * registers here is (handshake.h).
+ * They are asked only while that is to be known (elsewhere_ask()), each once, with GetInfo and
+ * nothing else: a registrar may take that for the kubelet's look at it. What does not answer is
+ * asked again, as what registers here is (handshake.h).
  */
 #ifndef SHIM_REGISTRY_ELSEWHERE_H
 #define SHIM_REGISTRY_ELSEWHERE_H
@@ -16,7 +16,8 @@
 
 #include <uv.h>
 
-/* In every number of a driver here, with REGISTRY_NUMBER_BIT (registry.h), and in no number there. */
+/* In every number of a driver here, with REGISTRY_NUMBER_BIT (registry.h), and in no number
+ * there. */
 #define ELSEWHERE_NUMBER_BIT (UINT64_C(1) << 62)
 
 struct elsewhere;
@@ -30,12 +31,13 @@ struct elsewhere_ops {
     void (*gone)(void *user, uint64_t number);
 };
 
-/* `directory` is the kubelet's, which makes it; "": none is. It, `ops` and `user` are borrowed until the
- * end. Nobody is asked yet. */
+/* `directory` is the kubelet's, which makes it; "": none is. It, `ops` and `user` are borrowed
+ * until the end. Nobody is asked yet. */
 struct elsewhere *elsewhere_start(uv_loop_t *loop, const char *directory,
                                   const struct elsewhere_ops *ops, void *user);
 
-/* Whether they are to be asked, from the loop's next turn on. Each time that it is so anew, all are. */
+/* Whether they are to be asked, from the loop's next turn on. Each time that it is so anew, all
+ * are. */
 void elsewhere_ask(struct elsewhere *elsewhere, bool ask);
 
 /* No callback comes any more. Frees it, then runs `done` from the loop. */

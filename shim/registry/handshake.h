@@ -10,10 +10,10 @@
  * WAITING waits for its timer, ASKING for GetInfo, ASKED for the owner, NOTIFYING for the plugin to
  * take NotifyRegistrationStatus, DONE for nothing. Each try has a connection of its own.
  *
- * A plugin that does not listen yet is dialled again after some ms; one that has said something that
- * does not do, or nothing in time, after half a second. Both pauses are doubled, up to half a minute.
- * They are the socket's: one that takes its place begins anew, which the kubelet's back-off, by path
- * and up to two minutes, does not.
+ * A plugin that does not listen yet is dialled again after some ms; one that has said something
+ * that does not do, or nothing in time, after half a second. Both pauses are doubled, up to half a
+ * minute. They are the socket's: one that takes its place begins anew, which the kubelet's
+ * back-off, by path and up to two minutes, does not.
  */
 #ifndef SHIM_REGISTRY_HANDSHAKE_H
 #define SHIM_REGISTRY_HANDSHAKE_H

@@ -20,7 +20,8 @@ enum info_kind {
 
 enum info_kind info_kind(const Pluginregistration__PluginInfo *info);
 
-/* The plugin's endpoint: what it says, or `socket`, the one that was asked. Borrowed from either. */
+/* The plugin's endpoint: what it says, or `socket`, the one that was asked. Borrowed from
+ * either. */
 const char *info_endpoint(const Pluginregistration__PluginInfo *info, const char *socket);
 
 /*

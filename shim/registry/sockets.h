@@ -1,15 +1,15 @@
 /*
- * Which sockets stand in a directory and the directories in it, as the kubelet's plugin watcher sees
- * them (pkg/kubelet/pluginmanager/pluginwatcher/plugin_watcher.go):
+ * Which sockets stand in a directory and the directories in it, as the kubelet's plugin watcher
+ * sees them (pkg/kubelet/pluginmanager/pluginwatcher/plugin_watcher.go):
  *
- *   - names that begin with a dot do not count; what lies in a directory of such a name counts if that
- *     was there at the start, and not if it came later;
+ *   - names that begin with a dot do not count; what lies in a directory of such a name counts if
+ *     that was there at the start, and not if it came later;
  *   - what a symlink leads to counts, if it is a socket; one that leads to a directory does not.
  *
- * inotify says only that something has changed, and then all of it is looked at. So nothing is missed,
- * whatever the order of events, and an overflow of their queue is one event more. Looks keep a pace
- * (SOCKETS_PAUSE_MS), whatever is done to the directory. Where inotify cannot be had, the directory is
- * looked at each SOCKETS_LOOK_MS; so it is while it cannot be made or read.
+ * inotify says only that something has changed, and then all of it is looked at. So nothing is
+ * missed, whatever the order of events, and an overflow of their queue is one event more. Looks
+ * keep a pace (SOCKETS_PAUSE_MS), whatever is done to the directory. Where inotify cannot be had,
+ * the directory is looked at each SOCKETS_LOOK_MS; so it is while it cannot be made or read.
  *
  * A socket is told from another by its inode, which is held open (O_PATH) and so is not given away
  * again. One that is replaced under its name has gone, and another has come.
@@ -32,8 +32,7 @@ struct sockets;
 struct sockets_place {
     const char *directory; /* absolute */
     const char *setting;   /* its name, for the log */
-    bool
-        is_ours; /* it is made (0755) whenever it is not there; of another's nothing stands there then */
+    bool is_ours; /* made (0755) whenever it is not there; another's: nothing is there then */
 };
 
 struct sockets_ops {
@@ -45,8 +44,8 @@ struct sockets_ops {
     void (*went)(void *user, void *socket);
 };
 
-/* `place` is copied. Looks for the first time from the loop. `ops` and `user` are borrowed until the
- * end. */
+/* `place` is copied. Looks for the first time from the loop. `ops` and `user` are borrowed until
+ * the end. */
 struct sockets *sockets_start(uv_loop_t *loop, const struct sockets_place *place,
                               const struct sockets_ops *ops, void *user);
 

@@ -35,8 +35,8 @@ void calls_bind_gate(struct calls *calls, const struct relists_gate *gate, void 
  */
 void calls_set_redirect(struct calls *calls, const char *from, const char *to);
 
-/* The same for the directory in which DRA drivers register, and only of pods that are named: by one of
- * `pods` (plugin_mounts.h; borrowed likewise), or by their annotation. */
+/* The same for the directory in which DRA drivers register, and only of pods that are named: by one
+ * of `pods` (plugin_mounts.h; borrowed likewise), or by their annotation. */
 void calls_set_driver_redirect(struct calls *calls, const char *from, const char *to,
                                const char *const *pods, size_t pods_len);
 

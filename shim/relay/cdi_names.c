@@ -10,8 +10,8 @@
 #include "shim/relay/limits.h"
 #include "shim/relay/wire.h"
 
-/* CreateContainerRequest.config; ContainerConfig.annotations and .CDI_devices; the name of a CDIDevice;
- * key and value of a map's entry. */
+/* CreateContainerRequest.config; ContainerConfig.annotations and .CDI_devices; the name of a
+ * CDIDevice; key and value of a map's entry. */
 #define CONFIG 2
 #define ANNOTATIONS 10
 #define CDI_DEVICES 17
@@ -90,8 +90,8 @@ static struct span span_of_text(const char *text)
     return (struct span){(const uint8_t *)text, strlen(text)};
 }
 
-/* The last field of that number, of bytes, which is the one that counts; without one it is empty, and
- * has no start. 0 or -EBADMSG. */
+/* The last field of that number, of bytes, which is the one that counts; without one it is empty,
+ * and has no start. 0 or -EBADMSG. */
 static int find(struct span message, uint64_t number, struct wire_field *out)
 {
     const uint8_t *at = message.start, *end = at + message.len;

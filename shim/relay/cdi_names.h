@@ -1,12 +1,12 @@
 /*
- * Names of CDI devices in an encoded CreateContainerRequest, each of which is to be there once: a kubelet
- * sends those of a claim twice that it has asked to be prepared twice (kubernetes/kubernetes#140274), and
- * what a device is may be done twice then, its hooks for one.
+ * Names of CDI devices in an encoded CreateContainerRequest, each of which is to be there once: a
+ * kubelet sends those of a claim twice that it has asked to be prepared twice
+ * (kubernetes/kubernetes#140274), and what a device is may be done twice then, its hooks for one.
  *
- * They stand in config.CDI_devices, and in annotations of the config whose keys begin with "cdi.k8s.io/", names
- * with ',' between them: kubelets before 1.31 send both, for runtimes that know one of them only. So
- * both ways are looked at by themselves; a name is left out of an annotation since it is in the field
- * only where the runtime is known to read that.
+ * They stand in config.CDI_devices, and in annotations of the config whose keys begin with
+ * "cdi.k8s.io/", names with ',' between them: kubelets before 1.31 send both, for runtimes that
+ * know one of them only. So both ways are looked at by themselves; a name is left out of an
+ * annotation since it is in the field only where the runtime is known to read that.
  */
 #ifndef SHIM_RELAY_CDI_NAMES_H
 #define SHIM_RELAY_CDI_NAMES_H
@@ -21,14 +21,15 @@
 #define CDI_NAMES_ANNOTATION "cdi.k8s.io/"
 
 /*
- * Writes `request` to `out`, which is empty, without the names that are in it once more, or in `options`,
- * which is put in front of it (may be NULL). Of a name the first stays; all else is copied byte for byte. An
- * annotation that would be without a name is left out, since an empty one is none that a runtime can
- * read. `field_read`: the runtime reads CDI_devices. `count`, set with 1: how many were left out.
+ * Writes `request` to `out`, which is empty, without the names that are in it once more, or in
+ * `options`, which is put in front of it (may be NULL). Of a name the first stays; all else is
+ * copied byte for byte. An annotation that would be without a name is left out, since an empty one
+ * is none that a runtime can read. `field_read`: the runtime reads CDI_devices. `count`, set with
+ * 1: how many were left out.
  *
- * 1: done; 0: there is none, or the bytes are not what they should be (malformed, another wire type), or
- * more names than RELAY_CDI_NAMES_MAX, or two annotations of one key; -ENOMEM. `out` is empty again
- * unless 1 is returned.
+ * 1: done; 0: there is none, or the bytes are not what they should be (malformed, another wire
+ * type), or more names than RELAY_CDI_NAMES_MAX, or two annotations of one key; -ENOMEM. `out` is
+ * empty again unless 1 is returned.
  */
 int cdi_names_once(const uint8_t *request, size_t request_len,
                    const V1beta1__ContainerAllocateResponse *options, bool field_read,

@@ -1,5 +1,5 @@
-/* How a connection is made: of a client that has come, or of what a process before has left; and the
- * list of its owner's. */
+/* How a connection is made: of a client that has come, or of what a process before has left; and
+ * the list of its owner's. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>

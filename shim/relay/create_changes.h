@@ -1,7 +1,7 @@
 /*
- * What is changed in the bytes of a CreateContainerRequest before it goes on: mounts of whoever registers
- * plugins in a pod (plugin_mounts.h), and CDI devices that are named twice (cdi_names.h). All else passes
- * as it came.
+ * What is changed in the bytes of a CreateContainerRequest before it goes on: mounts of whoever
+ * registers plugins in a pod (plugin_mounts.h), and CDI devices that are named twice (cdi_names.h).
+ * All else passes as it came.
  */
 #ifndef SHIM_RELAY_CREATE_CHANGES_H
 #define SHIM_RELAY_CREATE_CHANGES_H
@@ -23,9 +23,10 @@ struct create_changes {
 };
 
 /*
- * Writes to `out`, which is empty, what takes the place of `message`; `options` (may be NULL) are put in
- * front of it. 1: done, and *repeats says how many names of CDI devices were left out; 0: nothing is to be
- * changed; -ENOMEM, -EMSGSIZE: over RELAY_MESSAGE_BYTES_MAX. `out` is empty again unless 1 is returned.
+ * Writes to `out`, which is empty, what takes the place of `message`; `options` (may be NULL) are
+ * put in front of it. 1: done, and *repeats says how many names of CDI devices were left out; 0:
+ * nothing is to be changed; -ENOMEM, -EMSGSIZE: over RELAY_MESSAGE_BYTES_MAX. `out` is empty again
+ * unless 1 is returned.
  */
 int create_changes_make(const struct create_changes *changes, const uint8_t *message, size_t len,
                         const V1beta1__ContainerAllocateResponse *options, struct buffer *out,

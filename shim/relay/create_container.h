@@ -43,12 +43,13 @@ bool create_container_mount_readonly(const struct create_container *c, size_t in
 int create_container_fragment(const V1beta1__ContainerAllocateResponse *options, uint8_t **out,
                               size_t *len) __attribute__((warn_unused_result));
 
-/* The container's id in a CreateContainerResponse, which the caller frees; NULL: none can be read. */
+/* The container's id in a CreateContainerResponse, which the caller frees; NULL: none can be
+ * read. */
 char *create_container_id(const uint8_t *message, size_t len);
 /*
- * What a runtime answers for its own haste, and not for the container: its caller gave up or was too
- * slow, or it is itself about to end. The container may be made all the same: CRI-O keeps one that came
- * too late, and hands it out when it is asked for again. `status`: gRPC's.
+ * What a runtime answers for its own haste, and not for the container: its caller gave up or was
+ * too slow, or it is itself about to end. The container may be made all the same: CRI-O keeps one
+ * that came too late, and hands it out when it is asked for again. `status`: gRPC's.
  */
 bool create_container_may_be(int status);
 

@@ -32,15 +32,15 @@ int header_listener_feed(struct header_listener *l, const uint8_t *bytes, size_t
  * are complete. False: nothing has been taken. */
 bool header_listener_recall(struct header_listener *l, const uint8_t *bytes, size_t len);
 
-/* The blocks that need not be decoded, borrowed for the listener's life. One of them may be left out
- * altogether, if nobody wants its fields. */
+/* The blocks that need not be decoded, borrowed for the listener's life. One of them may be left
+ * out altogether, if nobody wants its fields. */
 const struct header_memo *header_listener_memo(const struct header_listener *l);
 
 /* The fields of the last block, borrowed until the next feed. */
 const struct header_fields *header_listener_fields(const struct header_listener *l);
 
-/* The grpc-message of the last block, as it stands there (percent-encoded), borrowed until the next feed; NULL:
- * it had none, or an empty one. At most RELAY_STATUS_TEXT_BYTES_MAX of it. */
+/* The grpc-message of the last block, as it stands there (percent-encoded), borrowed until the next
+ * feed; NULL: it had none, or an empty one. At most RELAY_STATUS_TEXT_BYTES_MAX of it. */
 const char *header_listener_message(const struct header_listener *l);
 
 /* The encoder has acknowledged SETTINGS_HEADER_TABLE_SIZE: blocks from here on obey it. 0 or

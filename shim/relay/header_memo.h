@@ -54,7 +54,8 @@ static inline const struct header_memo_entry *header_memo_find(const struct head
 }
 
 /* A whole block has been decoded: keeps it, or forgets all if it may have changed the table. Bytes
- * that were found must not be given again. `fields` NULL: it is not to be kept, since it says more. */
+ * that were found must not be given again. `fields` NULL: it is not to be kept, since it says
+ * more. */
 void header_memo_learn(struct header_memo *m, const uint8_t *bytes, size_t len,
                        const struct header_fields *fields);
 

@@ -154,8 +154,8 @@ ssize_t journal_read(struct journal *j, enum session_end from, int fd, const uin
     return n;
 }
 
-/* Whether the bytes are not needed any more: whom they were for has all that was put out for it. What
- * it has is counted from the last state on, which within a header block may be long ago. */
+/* Whether the bytes are not needed any more: whom they were for has all that was put out for it.
+ * What it has is counted from the last state on, which within a header block may be long ago. */
 static bool has_all(const struct journal *j, const uint64_t put_out[2])
 {
     enum session_end to = read_from(j) == SESSION_CLIENT ? SESSION_RUNTIME : SESSION_CLIENT;

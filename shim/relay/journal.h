@@ -10,8 +10,8 @@
  * without a look, and that the other end has taken, are no event any more: what they came to
  * (session_passed()) takes their place. When JOURNAL_EVENTS_BYTES have come, the next state does.
  *
- * The memory is of one release. A process that ends as it should leaves something plainer in its place
- * (journal_move()): a state behind which nothing has come, that other releases read, too.
+ * The memory is of one release. A process that ends as it should leaves something plainer in its
+ * place (journal_move()): a state behind which nothing has come, that other releases read, too.
  *
  * What kills whoever makes the session again from it does so each time, also when it was the bytes
  * of an event that killed the first: JOURNAL_TAKERS_MAX of them in a row, and it is used no more.
@@ -70,8 +70,8 @@ int journal_fd(const struct journal *j);
 ssize_t journal_read(struct journal *j, enum session_end from, int fd, const uint8_t **bytes)
     __attribute__((warn_unused_result));
 
-/* The last bytes have taken effect: so much has been put out for each end so far. `passed`: what they
- * came to, or NULL. */
+/* The last bytes have taken effect: so much has been put out for each end so far. `passed`: what
+ * they came to, or NULL. */
 void journal_done(struct journal *j, const uint64_t put_out[2],
                   const struct session_passed *passed);
 
@@ -91,8 +91,8 @@ bool journal_is_due(const struct journal *j);
 void journal_state(struct journal *j, const struct buffer *session, const struct buffer unsent[2],
                    const uint64_t put_out[2]);
 
-/* The same, for a process of any release; nothing else may follow but journal_free(). When there is no
- * memory for that the journal stays as it is, for one of this release. */
+/* The same, for a process of any release; nothing else may follow but journal_free(). When there is
+ * no memory for that the journal stays as it is, for one of this release. */
 void journal_move(struct journal *j, const struct buffer *session, const struct buffer unsent[2],
                   const uint64_t put_out[2]);
 

@@ -22,8 +22,8 @@
 #define MOVED_AT ((off_t)1 << 40)
 #define MEMORY_BYTES ((size_t)STATES_AT + 2 * (size_t)STATE_BYTES_MAX)
 
-/* Before the bytes of each event, which what has passed has no more; the next one begins at a multiple
- * of its alignment. */
+/* Before the bytes of each event, which what has passed has no more; the next one begins at a
+ * multiple of its alignment. */
 struct event_head {
     uint16_t kind; /* enum journal_kind */
     uint16_t done;

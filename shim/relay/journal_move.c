@@ -1,6 +1,6 @@
 /*
- * What one release leaves to another, or to itself: a section (frozen.h) of numbers and bytes, in the
- * order in which they are written here, and its sum.
+ * What one release leaves to another, or to itself: a section (frozen.h) of numbers and bytes, in
+ * the order in which they are written here, and its sum.
  */
 #include <errno.h>
 #include <fcntl.h>

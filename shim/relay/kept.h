@@ -1,6 +1,6 @@
 /*
- * A relayed connection in the service manager's store: both sockets and the journal, under one name,
- * in one message, so that it has all of them or none.
+ * A relayed connection in the service manager's store: both sockets and the journal, under one
+ * name, in one message, so that it has all of them or none.
  */
 #ifndef SHIM_RELAY_KEPT_H
 #define SHIM_RELAY_KEPT_H
@@ -14,9 +14,9 @@
 #define KEPT_CONNECTIONS "relayed/"
 #define KEPT_NAME_BYTES_MAX 64
 
-/* In each program that goes on with connections that this one leaves (shim/program.h): moved ones of
- * that format, a session's state of that format in them. One that knows more formats has a text for
- * each. */
+/* In each program that goes on with connections that this one leaves (shim/program.h): moved ones
+ * of that format, a session's state of that format in them. One that knows more formats has a text
+ * for each. */
 extern const char KEPT_READER[];
 
 struct kept {
@@ -27,7 +27,8 @@ struct kept {
     int sockets[2]; /* by enum session_end, of one that was handed over */
 };
 
-/* The connection of these sockets, borrowed, is kept from now on if there is a manager to do that. */
+/* The connection of these sockets, borrowed, is kept from now on if there is a manager to do
+ * that. */
 void kept_init(struct kept *kept, struct fd_store *store, const int sockets[2]);
 
 /*

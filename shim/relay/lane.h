@@ -70,7 +70,8 @@ struct lane {
 
     struct frame_head head; /* of the frame under way */
     enum lane_how how;
-    /* The first frame, an end's SETTINGS, is through: nothing may come before it (RFC 9113 §3.4). */
+    /* The first frame, an end's SETTINGS, is through: nothing may come before it (RFC 9113
+     * §3.4). */
     bool begun;
     bool within; /* between head() and end() */
     /* Between HEADERS and the end of its CONTINUATIONs: nothing may be put in (RFC 9113 §4.3). */

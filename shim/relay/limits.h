@@ -22,19 +22,19 @@
  * name, or an id. Each has at most 253 characters; containerd takes 4096 bytes of a label. The
  * device manager has the same bound for a create's (DEMAND_NAMES_BYTES_MAX). */
 #define RELAY_NAMES_BYTES_MAX 4096
-/* Of what a pod tolerates, which is known with an observed call as well: what the device manager reads of it
- * (TOLERATIONS_BYTES_MAX). */
+/* Of what a pod tolerates, which is known with an observed call as well: what the device manager
+ * reads of it (TOLERATIONS_BYTES_MAX). */
 #define RELAY_TOLERATIONS_BYTES_MAX 8192
-/* Names of CDI devices in one request that are looked at; of more each passes as it is. A claim has 32
- * devices at most, with some names each, and a container some claims. */
+/* Names of CDI devices in one request that are looked at; of more each passes as it is. A claim has
+ * 32 devices at most, with some names each, and a container some claims. */
 #define RELAY_CDI_NAMES_MAX 4096
 /* One header block on the wire, frame heads included, so that empty CONTINUATIONs count too. */
 #define RELAY_HEADER_BLOCK_BYTES_MAX (1024u * 1024)
 /* The same decoded, counted as in RFC 9113 §10.5.1: what grpc-go takes, so that no block that a
  * peer would take fails. */
 #define RELAY_HEADER_LIST_BYTES_MAX (16u * 1024 * 1024)
-/* Of the text of a gRPC error, a copy: the names of CDI devices that a runtime cannot resolve stand in it, 32
- * of a claim at most, of some 200 bytes. */
+/* Of the text of a gRPC error, a copy: the names of CDI devices that a runtime cannot resolve stand
+ * in it, 32 of a claim at most, of some 200 bytes. */
 #define RELAY_STATUS_TEXT_BYTES_MAX (16u * 1024)
 /* A header table that has grown beyond this is not followed: a client's connection is closed, of a
  * runtime's answers the codes are not seen any more. gRPC's own have 4 KiB. */
@@ -75,8 +75,8 @@
 /* How long bytes for an end that does not read are kept after the other end is gone. */
 #define RELAY_LINGER_MS 2000
 
-/* How long a daemon that is told to stop waits for the rest of header blocks, which are written in one
- * piece mostly; nobody is served meanwhile. */
+/* How long a daemon that is told to stop waits for the rest of header blocks, which are written in
+ * one piece mostly; nobody is served meanwhile. */
 #define RELAY_BLOCK_MS 500
 
 /*
@@ -88,9 +88,9 @@
  * Buffers double as they grow; of the large ones only what is filled is in memory (they are mapped,
  * see relay_start()), of those under RELAY_MAPPED_BYTES as much again may be room.
  *
- * The kernel's buffers come beside it: RELAY_SOCKET_BYTES doubled for each end. So does the journal of
- * a connection that outlives the process (journal.h): what is held is in its states, twice at most,
- * and what was decided since the last one.
+ * The kernel's buffers come beside it: RELAY_SOCKET_BYTES doubled for each end. So does the journal
+ * of a connection that outlives the process (journal.h): what is held is in its states, twice at
+ * most, and what was decided since the last one.
  */
 #define RELAY_ENTRY_BYTES (1024 + RELAY_NAMES_BYTES_MAX + RELAY_TOLERATIONS_BYTES_MAX)
 #define RELAY_WAITING_BYTES_MAX (2 * RELAY_ANSWER_QUEUE_BYTES_MAX + 8 * RELAY_READ_BYTES)

@@ -25,8 +25,8 @@ struct observed {
     char texts[]; /* the three above */
 };
 
-/* What must be known of a pod as soon as it is there: what it tolerates, before a device that it was
- * given counts as one whose taint it does not; and whether the API server can evict it. */
+/* What must be known of a pod as soon as it is there: what it tolerates, before a device that it
+ * was given counts as one whose taint it does not; and whether the API server can evict it. */
 static const char *const ANNOTATIONS[ANNOTATIONS_LEN] = {"kubernetes.io/config.source",
                                                          "devices.cri-device-shim/tolerations"};
 
@@ -73,7 +73,8 @@ static void observed_free(struct observed *o)
     free(o);
 }
 
-/* Tolerations that are too long are none that could be read; nor are they kept beside a source that is. */
+/* Tolerations that are too long are none that could be read; nor are they kept beside a source that
+ * is. */
 static void keep_annotation(struct observed *o, const char *key, const char *value)
 {
     size_t bytes = strlen(value);

@@ -4,8 +4,8 @@
  * Each has a number, by which the device manager knows it. One whose request cannot be read is the
  * runtime's to refuse and goes on untouched; so does one that asks for no device of ours.
  *
- * One with CDI devices waits until it is known what the runtime makes of those (host_knows_cdi()), which
- * takes some ms at the daemon's start: it would be decided by guess.
+ * One with CDI devices waits until it is known what the runtime makes of those (host_knows_cdi()),
+ * which takes some ms at the daemon's start: it would be decided by guess.
  */
 #ifndef SHIM_RELAY_PENDING_CREATES_H
 #define SHIM_RELAY_PENDING_CREATES_H

@@ -1,7 +1,7 @@
 /*
- * Plugins in pods, which register in a directory of the kubelet's (device plugins where its socket is,
- * DRA drivers where it looks for theirs): which containers get ours in its place, and what the log
- * says of it.
+ * Plugins in pods, which register in a directory of the kubelet's (device plugins where its socket
+ * is, DRA drivers where it looks for theirs): which containers get ours in its place, and what the
+ * log says of it.
  */
 #ifndef SHIM_RELAY_PLUGIN_MOUNTS_H
 #define SHIM_RELAY_PLUGIN_MOUNTS_H
@@ -36,8 +36,8 @@ struct plugin_mounts {
  * so in the log, and warns of a mount that holds `from` or lies in it, which stays as it is: once
  * for each pod and container. A read-only mount stays, too: nobody can make a socket in it
  * (bind(2), EROFS), so that it is no plugin's but of one that reads what the kubelet keeps there;
- * of directories above that is not worth a line. Of a pod that is not named nothing is said. `request` is what create_container_request() makes
- * of `c`.
+ * of directories above that is not worth a line. Of a pod that is not named nothing is said.
+ * `request` is what create_container_request() makes of `c`.
  */
 bool plugin_mounts_look(struct plugin_mounts *m, const struct create_container *c,
                         const struct devicemgr_create *request);

@@ -69,8 +69,8 @@ void relists_bind(struct relists *r, const struct relists_gate *gate, void *gate
 void relists_session_begun(struct relists *r, struct session *session, pid_t pid);
 void relists_session_gone(struct relists *r, struct session *session);
 
-/* Calls of CRI_VERSION, and of lists and streams of sandboxes and containers, as in session_owner_ops.
- * `deadline_ms`: when the client will give it up, UINT64_MAX for never. */
+/* Calls of CRI_VERSION, and of lists and streams of sandboxes and containers, as in
+ * session_owner_ops. `deadline_ms`: when the client will give it up, UINT64_MAX for never. */
 void relists_request(struct relists *r, struct session *session, struct session_call *call,
                      uint64_t deadline_ms);
 void relists_answered(struct relists *r, struct session_call *call, int status);

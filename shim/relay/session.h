@@ -24,9 +24,10 @@
  *   the answer   passes; from_runtime_data_piece() copies it, answered() shows the copy to
  *                ops->answered(), and the stream is gone
  *
- * Not thread-safe, reads no clock. begun() runs from session_begin(), gone() from session_free(), the
- * owner's other callbacks from session_feed(), and ended() from session_free() and session_drain()
- * as well; they may call forward and refuse at once, but neither session_feed() nor session_free().
+ * Not thread-safe, reads no clock. begun() runs from session_begin(), gone() from session_free(),
+ * the owner's other callbacks from session_feed(), and ended() from session_free() and
+ * session_drain() as well; they may call forward and refuse at once, but neither session_feed() nor
+ * session_free().
  */
 #ifndef SHIM_RELAY_SESSION_H
 #define SHIM_RELAY_SESSION_H
@@ -53,14 +54,14 @@ struct session_call {
      * this with them: do not copy the pointer. */
     const uint8_t *message;
     size_t message_bytes;
-    /* In answered(), of an error: its text as it stands in the trailers (percent-encoded, and cut at
-     * RELAY_STATUS_TEXT_BYTES_MAX); else NULL. */
+    /* In answered(), of an error: its text as it stands in the trailers (percent-encoded, and cut
+     * at RELAY_STATUS_TEXT_BYTES_MAX); else NULL. */
     const char *status_text;
     void *user; /* the owner's; NULL at first */
 };
 
-/* Whoever changes what a number means that session_freeze() writes changes this. That there are more of
- * them does not (session/freeze.c). */
+/* Whoever changes what a number means that session_freeze() writes changes this. That there are
+ * more of them does not (session/freeze.c). */
 #define SESSION_FORMAT "SHSESS02"
 
 struct session;
@@ -116,9 +117,10 @@ struct session_owner_ops {
     /* The call is over, answered or not: reset by either end, or the session ends. Follows
      * request(). */
     void (*ended)(void *owner, struct session_call *call);
-    /* From inside of session_begin(): an earlier owner was told of the call, and it goes on without a
-     * decision. Its answer and its end are told. The message is that of an observed call, borrowed
-     * until return; NULL if it is none, or cannot be read any more. May be NULL: nothing is told. */
+    /* From inside of session_begin(): an earlier owner was told of the call, and it goes on without
+     * a decision. Its answer and its end are told. The message is that of an observed call,
+     * borrowed until return; NULL if it is none, or cannot be read any more. May be NULL: nothing
+     * is told. */
     void (*regained)(void *owner, struct session *s, struct session_call *call);
 };
 
@@ -201,18 +203,21 @@ struct session_passed {
     struct lane_place place;
 };
 
-/* Of the last session_feed(), of bytes `from` an end: whether they went on to the other as they were, but
- * for a frame's head that has not come whole, and nothing else was written. Then what it came to. */
+/* Of the last session_feed(), of bytes `from` an end: whether they went on to the other as they
+ * were, but for a frame's head that has not come whole, and nothing else was written. Then what it
+ * came to. */
 bool session_passed(const struct session *s, enum session_end from, struct session_passed *out);
 
-/* The state is as after such a feed; nothing is written. 0; -EPROTO: it would have been looked at. */
+/* The state is as after such a feed; nothing is written. 0; -EPROTO: it would have been looked
+ * at. */
 int session_pass(struct session *s, enum session_end from, const struct session_passed *passed)
     __attribute__((warn_unused_result));
 
 /* Another owner from now on, to whom it is to be begun (again). */
 void session_set_owner(struct session *s, struct session_owner owner);
 
-/* Counts its calls from now on; borrowed until session_free(). What the session does is the same. */
+/* Counts its calls from now on; borrowed until session_free(). What the session does is the
+ * same. */
 void session_set_tally(struct session *s, struct tally *tally);
 
 /* Calls looked at, parked or refused that are not over: for who counts what is open. */

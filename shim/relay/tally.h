@@ -2,8 +2,8 @@
  * Counts of the calls on a connection: by method, how they ended, and how long they took.
  *
  * It watches header blocks that pass anyway; nothing depends on it, so that a session does the same
- * with one and without (session.h). Stream numbers find a call again: those under way have places in
- * a table of fixed size, and a call that finds none is counted without its time.
+ * with one and without (session.h). Stream numbers find a call again: those under way have places
+ * in a table of fixed size, and a call that finds none is counted without its time.
  *
  * All blocks of one read have come at the same time: the clock is read once for them, if at all.
  */
@@ -59,7 +59,8 @@ static inline void tally_read_ends(struct tally *tally)
     tally->read_us = TALLY_NO_READ;
 }
 
-/* A request's first header block. One of a stream that has begun, its trailers, counts for nothing. */
+/* A request's first header block. One of a stream that has begun, its trailers, counts for
+ * nothing. */
 void tally_begin(struct tally *tally, uint32_t stream, enum cri_method method);
 
 /* Its end, with a gRPC code. One that has ended, or was not seen to begin, counts for nothing. */

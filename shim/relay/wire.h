@@ -1,6 +1,6 @@
 /*
- * An encoded protobuf message, field by field as its bytes lie there: for what is changed in a message
- * that passes on as it is otherwise.
+ * An encoded protobuf message, field by field as its bytes lie there: for what is changed in a
+ * message that passes on as it is otherwise.
  */
 #ifndef SHIM_RELAY_WIRE_H
 #define SHIM_RELAY_WIRE_H
@@ -21,7 +21,8 @@ struct wire_field {
     const uint8_t *end;
 };
 
-/* The field at `*at`, which goes on behind it. 1, 0 at the end, or -EBADMSG: malformed, or a group. */
+/* The field at `*at`, which goes on behind it. 1, 0 at the end, or -EBADMSG: malformed, or a
+ * group. */
 int wire_next(const uint8_t **at, const uint8_t *end, struct wire_field *f)
     __attribute__((warn_unused_result));
 

@@ -96,9 +96,10 @@ struct message_arena {
 /*
  * Unpacks into `arena`, which the caller zeroes before, but for `most`, and gives to
  * message_arena_fini() afterwards, also on failure; the message lives as long. The arena takes 16
- * times `len` and 64 KiB at most: the worst of a device list (two-letter ids with a NUMA node) needs
- * 12 times its wire size, while garbage may ask for 40. NULL with *code INTERNAL: it does not parse, or
- * could not be packed again (field_numbers.h) · RESOURCE_EXHAUSTED: over that limit, or no memory.
+ * times `len` and 64 KiB at most: the worst of a device list (two-letter ids with a NUMA node)
+ * needs 12 times its wire size, while garbage may ask for 40. NULL with *code INTERNAL: it does not
+ * parse, or could not be packed again (field_numbers.h) · RESOURCE_EXHAUSTED: over that limit, or
+ * no memory.
  */
 ProtobufCMessage *message_unpack(const ProtobufCMessageDescriptor *descriptor, const uint8_t *data,
                                  size_t len, struct message_arena *arena, int *code)

@@ -1,6 +1,6 @@
 /*
- * Whether the other end of a link lives: of one that is silent a PING is asked, and one that does not
- * answer it either is taken to hang. Every HTTP/2 peer answers (RFC 9113 §6.7).
+ * Whether the other end of a link lives: of one that is silent a PING is asked, and one that does
+ * not answer it either is taken to hang. Every HTTP/2 peer answers (RFC 9113 §6.7).
  *
  *     HEARD ──every_ms of silence──▶ ASKED ──every_ms of silence──▶ DOUBTED ──still nothing──▶ DEAD
  *       ▲                              │                              │

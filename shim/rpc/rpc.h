@@ -98,15 +98,17 @@ int rpc_channel_open_fd(uv_loop_t *loop, int fd, const struct rpc_channel_ops *o
 void rpc_channel_close(struct rpc_channel *channel);
 
 /* A server that is silent for that long is asked for a sign of life, and one that gives none for as
- * long again is lost. Call it before connected(). Only of a server of our own: others count PINGs. */
+ * long again is lost. Call it before connected(). Only of a server of our own: others count
+ * PINGs. */
 void rpc_channel_set_pings(struct rpc_channel *channel, uint64_t every_ms);
 
 /* What comes on it counts to `budget` (message.h), which is borrowed until the channel is closed,
- * beside what else draws on that; by itself it has 64 MiB of its own. Call it before the first call. */
+ * beside what else draws on that; by itself it has 64 MiB of its own. Call it before the first
+ * call. */
 void rpc_channel_set_budget(struct rpc_channel *channel, struct message_budget *budget);
 
-/* Whether a call may be made on it: it is not lost, the server has not said that it takes no more (as
- * far as is known), and fewer than RPC_CALLS_MAX are open. */
+/* Whether a call may be made on it: it is not lost, the server has not said that it takes no more
+ * (as far as is known), and fewer than RPC_CALLS_MAX are open. */
 bool rpc_channel_takes_calls(const struct rpc_channel *channel);
 
 struct rpc_call_ops {
@@ -121,9 +123,9 @@ struct rpc_call_ops {
 /*
  * Calls `path` with one request, packed before return. `deadline_ms` 0: none; else the call ends
  * DEADLINE_EXCEEDED after it, and the server is told by grpc-timeout. `stream`: the answer is a
- * server stream. May be called before connected(). `path` is borrowed until done() or cancel. A call
- * that the server says it has not looked at (REFUSED_STREAM, GOAWAY) is asked once more, within its
- * deadline; one that was not sent yet has not been asked.
+ * server stream. May be called before connected(). `path` is borrowed until done() or cancel. A
+ * call that the server says it has not looked at (REFUSED_STREAM, GOAWAY) is asked once more,
+ * within its deadline; one that was not sent yet has not been asked.
  *
  * done() gets the server's own status, or: UNAVAILABLE, the connection is lost or the server takes
  * no more calls · INTERNAL, a malformed answer · UNKNOWN, an answer without a status or not gRPC's
@@ -191,9 +193,9 @@ size_t rpc_server_queued_max(const struct rpc_server *server);
  */
 int rpc_server_listen(struct rpc_server *server) __attribute__((warn_unused_result));
 
-/* Goes on with the listening socket `fd`, taken also on failure, which a process before this one made
- * at the server's place: `tag` is what that one's rpc_server_listener() said. 0; -ESTALE: another
- * file stands there, or none; or another negative errno. In either case nothing listens. */
+/* Goes on with the listening socket `fd`, taken also on failure, which a process before this one
+ * made at the server's place: `tag` is what that one's rpc_server_listener() said. 0; -ESTALE:
+ * another file stands there, or none; or another negative errno. In either case nothing listens. */
 int rpc_server_resume(struct rpc_server *server, int fd, const char *tag)
     __attribute__((warn_unused_result));
 
@@ -224,14 +226,15 @@ void rpc_incoming_peer(const struct rpc_incoming *call, struct ucred *out);
 void rpc_incoming_on_cancel(struct rpc_incoming *call, void (*cancelled)(void *user), void *user);
 
 /* Sends one message, packed before return. 0, -ENOMEM, -EMSGSIZE for one over
- * RPC_MESSAGE_BYTES_MAX, or -ENOBUFS while more than RPC_QUEUE_BYTES_MAX, or what the server's limits
- * say, wait for the client. Bytes queued but not yet taken by the client: rpc_incoming_queued(). */
+ * RPC_MESSAGE_BYTES_MAX, or -ENOBUFS while more than RPC_QUEUE_BYTES_MAX, or what the server's
+ * limits say, wait for the client. Bytes queued but not yet taken by the client:
+ * rpc_incoming_queued(). */
 int rpc_incoming_send(struct rpc_incoming *call, const ProtobufCMessage *message)
     __attribute__((warn_unused_result));
 size_t rpc_incoming_queued(const struct rpc_incoming *call);
 
-/* Sends that one message and ends the call OK, or RESOURCE_EXHAUSTED if it could not be sent. The call
- * is gone afterwards. */
+/* Sends that one message and ends the call OK, or RESOURCE_EXHAUSTED if it could not be sent. The
+ * call is gone afterwards. */
 void rpc_incoming_answer(struct rpc_incoming *call, const ProtobufCMessage *message);
 
 /* Ends the call with trailers; `message` copied, may be NULL. The call is gone afterwards. */

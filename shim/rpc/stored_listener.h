@@ -40,7 +40,8 @@ void stored_listener_put(struct stored_listener *listener, int fd, const char *t
 /* The manager is to let go of it. */
 void stored_listener_forget(struct stored_listener *listener);
 
-/* The same of one that nobody is to go on with, `fd`, before it is closed here; -1: none listens. */
+/* The same of one that nobody is to go on with, `fd`, before it is closed here; -1: none
+ * listens. */
 void stored_listener_end(struct stored_listener *listener, int fd);
 
 #endif

@@ -1,6 +1,7 @@
 /*
- * Whether a runtime reads CDI devices, by what it says of itself. CRI has no word for it: StatusResponse's
- * features do not name it, and a runtime that does not read them starts a container without them.
+ * Whether a runtime reads CDI devices, by what it says of itself. CRI has no word for it:
+ * StatusResponse's features do not name it, and a runtime that does not read them starts a
+ * container without them.
  */
 #ifndef SHIM_RUNTIME_CDI_SUPPORT_H
 #define SHIM_RUNTIME_CDI_SUPPORT_H
@@ -13,8 +14,8 @@
 bool cdi_support_is_set(const char *name);
 
 /*
- * `name` and `version` are VersionResponse's, `settings` is the JSON behind "config" in StatusResponse.info
- * (verbose), or NULL: not known.
+ * `name` and `version` are VersionResponse's, `settings` is the JSON behind "config" in
+ * StatusResponse.info (verbose), or NULL: not known.
  *
  *   containerd  before 1.7   none
  *               1.7          by enableCDI, off by default; the field from 1.7.2 on
@@ -24,7 +25,8 @@ bool cdi_support_is_set(const char *name);
  *               from 1.28 on the field, too
  *   others      not known
  *
- * (containerd's pkg/cri/config and internal/cri/config, CRI-O's internal/factory/container/device_linux.go.)
+ * (containerd's pkg/cri/config and internal/cri/config, CRI-O's
+ * internal/factory/container/device_linux.go.)
  */
 enum devicemgr_cdi cdi_support(const char *name, const char *version, const char *settings);
 

@@ -1,6 +1,6 @@
 /*
- * What the runtime at the other end of a connection is: its name and version, and what it makes of CDI
- * devices (cdi_support.h).
+ * What the runtime at the other end of a connection is: its name and version, and what it makes of
+ * CDI devices (cdi_support.h).
  */
 #ifndef SHIM_RUNTIME_IDENTITY_H
 #define SHIM_RUNTIME_IDENTITY_H
@@ -16,8 +16,8 @@
 
 /* For embedding; zeroed but for `cdi` and `user` it knows nothing. */
 struct identity {
-    /* What it makes of CDI devices, once for each connection on which it says so; and that it does not, if
-     * it never has. */
+    /* What it makes of CDI devices, once for each connection on which it says so; and that it does
+     * not, if it never has. */
     void (*cdi)(void *user, enum devicemgr_cdi cdi);
     void *user;
     struct rpc_channel *channel;

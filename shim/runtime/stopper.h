@@ -1,10 +1,11 @@
 /*
- * Containers and sandboxes that the core wants stopped (devicemgr/ports.h, stop_container, stop_sandbox): StopContainer
- * and StopPodSandbox on a connection to the runtime of its own, since a stop takes as long as its grace, and lists are not to wait behind some
- * hundred of them where a runtime bounds what one connection has open at once.
+ * Containers and sandboxes that the core wants stopped (devicemgr/ports.h, stop_container,
+ * stop_sandbox): StopContainer and StopPodSandbox on a connection to the runtime of its own, since
+ * a stop takes as long as its grace, and lists are not to wait behind some hundred of them where a
+ * runtime bounds what one connection has open at once.
  *
- * The connection is made for the first stop and kept. One that is lost ends its stops, of which the core
- * learns, and the next stop makes another: when to try again is the core's to say.
+ * The connection is made for the first stop and kept. One that is lost ends its stops, of which the
+ * core learns, and the next stop makes another: when to try again is the core's to say.
  */
 #ifndef SHIM_RUNTIME_STOPPER_H
 #define SHIM_RUNTIME_STOPPER_H
@@ -33,7 +34,8 @@ struct stopper_ops {
 struct stopper *stopper_start(uv_loop_t *loop, const char *endpoint, const struct stopper_ops *ops,
                               void *user);
 
-/* `number` is the caller's, not in use. The grace goes out in whole seconds, those begun counted. */
+/* `number` is the caller's, not in use. The grace goes out in whole seconds, those begun
+ * counted. */
 void stopper_container(struct stopper *stopper, uint64_t number, const char *container_id,
                        uint64_t grace_ms);
 void stopper_sandbox(struct stopper *stopper, uint64_t number, const char *sandbox_id);

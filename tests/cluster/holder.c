@@ -7,7 +7,8 @@
  * The variable NAME has the ids of COUNT devices, with commas between. For each the file
  * /held/lock.ID is locked until this process ends, by the kernel's own count: a device that is in
  * two running containers is seen however short that is. Lines go to /held/wrong, or if all is well
- * to /held/started: "POD_NAME POD_UID CONTAINER ID...", of the environment; on SIGTERM to /held/told.
+ * to /held/started: "POD_NAME POD_UID CONTAINER ID...", of the environment; on SIGTERM to
+ * /held/told.
  *
  * -c: containers that have it, too, may have its devices at the same time.
  *

@@ -1,7 +1,7 @@
 /*
- * What shim/control/ is played on by fuzz_control.c: a device manager with a resource, a pod that has
- * one of its devices, and orders that the store takes or not; and in place of sockets, files and
- * workers functions of the same names, which the linker takes before those of the daemon.
+ * What shim/control/ is played on by fuzz_control.c: a device manager with a resource, a pod that
+ * has one of its devices, and orders that the store takes or not; and in place of sockets, files
+ * and workers functions of the same names, which the linker takes before those of the daemon.
  */
 #ifndef TESTS_FUZZ_CONTROL_STAGE_H
 #define TESTS_FUZZ_CONTROL_STAGE_H

@@ -2,10 +2,10 @@
  * Requests at the control socket: each method, in any order, with any bytes, while clients go, the
  * store takes what is set or does not, and time passes.
  *
- * Input: operations of a byte each. From OTHER on something else happens; below it is the number of a
- * method, two bytes of length, and as many of its request. Each call is answered once at most, an error
- * has words, no answer has more bytes than limits.h says, and what is kept of a call that is open knows
- * when its client goes (control_calls.c).
+ * Input: operations of a byte each. From OTHER on something else happens; below it is the number of
+ * a method, two bytes of length, and as many of its request. Each call is answered once at most, an
+ * error has words, no answer has more bytes than limits.h says, and what is kept of a call that is
+ * open knows when its client goes (control_calls.c).
  */
 #include "tests/fuzz/control_stage.h"
 #include "tests/fuzz/fuzz.h"

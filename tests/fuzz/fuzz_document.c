@@ -1,6 +1,6 @@
 /*
- * The document of "checkpoint export", as an import reads it: any bytes are refused with words, or are
- * rows which give a document that is read as the same rows again.
+ * The document of "checkpoint export", as an import reads it: any bytes are refused with words, or
+ * are rows which give a document that is read as the same rows again.
  */
 #include <stdlib.h>
 #include <string.h>

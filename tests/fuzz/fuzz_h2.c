@@ -1,11 +1,11 @@
 /*
- * What a client sends on a kept connection (shim/bridge/h2_state.h), gone on with by another process
- * again and again.
+ * What a client sends on a kept connection (shim/bridge/h2_state.h), gone on with by another
+ * process again and again.
  *
  * Input: a byte of choices, one that says how many bytes come at a time, then the client's bytes,
- * behind the preface and, with CHOICE_ACKED, what makes the connection one to go on with. Whatever is
- * in it, what goes out is whole frames within the client's windows, nothing is answered that was not
- * asked, and who goes on finds what the one before has left.
+ * behind the preface and, with CHOICE_ACKED, what makes the connection one to go on with. Whatever
+ * is in it, what goes out is whole frames within the client's windows, nothing is answered that was
+ * not asked, and who goes on finds what the one before has left.
  */
 #include <errno.h>
 #include <string.h>

@@ -4,10 +4,10 @@
  *
  * Input: a byte (bit 0: it was moved, for any release; bit 1: the state is that of a session whose
  * client said what comes next; bit 2: bytes that come last were read only just), the length of the
- * session's state and it, the lengths of what both ends have not taken, how many places are damaged,
- * for each where and what, and the events: kind, length, bytes, which of those that have passed are
- * what they came to. Whatever they are, the connection is gone on with or it is not, and nothing is
- * left open; a state that is whole, with nothing behind it, is gone on with.
+ * session's state and it, the lengths of what both ends have not taken, how many places are
+ * damaged, for each where and what, and the events: kind, length, bytes, which of those that have
+ * passed are what they came to. Whatever they are, the connection is gone on with or it is not, and
+ * nothing is left open; a state that is whole, with nothing behind it, is gone on with.
  */
 #include <fcntl.h>
 #include <string.h>

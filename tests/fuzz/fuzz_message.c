@@ -4,8 +4,8 @@
  * Input: a byte of choices, a byte for the reader's budget, a byte for the cuts; the rest is the
  * stream, or with CHOICE_WRAP one message's body, framed (and with CHOICE_GZIP packed) here.
  * However the stream is cut, the same messages must come out; the reader never holds more than its
- * budget and gives all of it back; what unpacks must unpack to what protobuf-c alone makes of it, and
- * what protobuf-c cannot pack again must not.
+ * budget and gives all of it back; what unpacks must unpack to what protobuf-c alone makes of it,
+ * and what protobuf-c cannot pack again must not.
  */
 #include <string.h>
 

@@ -1,9 +1,9 @@
 /*
  * What an API server answers to a list or a watch.
  *
- * Input: a byte that says which, then the answer's bytes. They are fed whole, byte by byte, and in two
- * pieces cut where the input says: what comes out is the same, each object is one JSON could be read of,
- * and nothing is held that is over its limit.
+ * Input: a byte that says which, then the answer's bytes. They are fed whole, byte by byte, and in
+ * two pieces cut where the input says: what comes out is the same, each object is one JSON could be
+ * read of, and nothing is held that is over its limit.
  */
 #include <string.h>
 

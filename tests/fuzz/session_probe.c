@@ -5,7 +5,8 @@
 
 static enum cri_method_class classes[CRI_METHODS]; /* of the session that reads */
 static bool intercepted;
-/* One feed of so many is looked at for what passes, and with no more calls under way: states are long. */
+/* One feed of so many is looked at for what passes, and with no more calls under way: states are
+ * long. */
 #define PASSING_EVERY 8
 #define PASSING_CALLS_MAX 3
 static unsigned feeds;

@@ -16,8 +16,8 @@
 /* Ends the run as a finding when the sums of a ledger, or the count of queued streams, are off. */
 void session_probe_check(const struct session *s);
 
-/* session_feed(). Where the bytes only passed, a session in the state before that is told what they came
- * to (session_pass()): it must write nothing, and be in the same state. */
+/* session_feed(). Where the bytes only passed, a session in the state before that is told what they
+ * came to (session_pass()): it must write nothing, and be in the same state. */
 int session_probe_feed(struct session *s, enum session_end from, const uint8_t *bytes, size_t len);
 
 uint32_t session_probe_stream_id(const struct session_call *call);

@@ -1,6 +1,6 @@
 /*
- * The feed of a release to come: each of its messages, those within others, too, has two fields more,
- * a number and a text, in the place of the library's message_pack().
+ * The feed of a release to come: each of its messages, those within others, too, has two fields
+ * more, a number and a text, in the place of the library's message_pack().
  */
 #include <stdlib.h>
 #include <string.h>

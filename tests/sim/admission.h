@@ -14,8 +14,8 @@ void admission_ask(struct world *w, struct pod_sim *pod);
 /* A container of some pod has other devices from now on, as after the loss of the kubelet's own
  * checkpoint. */
 void admission_decide_anew(struct world *w);
-/* A pod's annotation is edited: a container asks for fewer now, or for as many as before. In the end
- * each asks for what it has, if it has some. */
+/* A pod's annotation is edited: a container asks for fewer now, or for as many as before. In the
+ * end each asks for what it has, if it has some. */
 void admission_edit(struct world *w);
 void admission_edits_end(struct world *w);
 

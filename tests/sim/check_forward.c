@@ -72,7 +72,8 @@ static const struct answer *answer_of(const struct world *w, uint64_t serial)
                                                            : NULL;
 }
 
-/* Whether the kubelet has given what was chosen for the container to another: it is not kept then. */
+/* Whether the kubelet has given what was chosen for the container to another: it is not kept
+ * then. */
 static bool is_given(struct world *w, const struct claim *claim)
 {
     return claim->own && shim_exclusive(w, claim->resource) &&

@@ -75,8 +75,8 @@ void client_create_tokenless(struct world *w, struct pod_sim *pod, unsigned name
 /* The client gives it up: its deadline, or the connection. */
 void client_cancel(struct world *w, struct create_sim *create, const char *why);
 void client_cancel_one(struct world *w);
-/* The connection to the shim is gone, and every create on it; or, where the next one goes on with it,
- * those that it has not passed on, which the kubelet sees held. */
+/* The connection to the shim is gone, and every create on it; or, where the next one goes on with
+ * it, those that it has not passed on, which the kubelet sees held. */
 void client_shim_gone(struct world *w);
 /* The runtime's connection is gone: creates that were forwarded end without an answer. */
 void client_runtime_gone(struct world *w);

@@ -76,8 +76,8 @@ unsigned coming_row_boot(const struct world *w, const char *uid)
 
 /* ---- what the kubelet's checkpoint gives to whom ---- */
 
-/* A pod of an earlier boot, by its row, of which there was nothing since: what the kubelet alone has
- * given it is promised as long as it is kept. */
+/* A pod of an earlier boot, by its row, of which there was nothing since: what the kubelet alone
+ * has given it is promised as long as it is kept. */
 static bool told_may_return(const struct world *w, const struct told *told)
 {
     unsigned boot;

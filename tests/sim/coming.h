@@ -1,6 +1,6 @@
 /*
- * Which pods may still come, to the shim: those of an earlier boot, of which the runtime has forgotten
- * all, and those of which it knows nothing but what the kubelet's checkpoint gives them.
+ * Which pods may still come, to the shim: those of an earlier boot, of which the runtime has
+ * forgotten all, and those of which it knows nothing but what the kubelet's checkpoint gives them.
  */
 #ifndef TESTS_SIM_COMING_H
 #define TESTS_SIM_COMING_H
@@ -21,10 +21,11 @@ unsigned coming_row_boot(const struct world *w, const char *uid);
  * keeps it, since no kubelet has listed, or since it is of an earlier boot. */
 bool coming_back(const struct world *w, unsigned uid, unsigned boot);
 
-/* Whether the kubelet's checkpoint names a pod that is gone, and the shim may think that it is still
- * to come. */
+/* Whether the kubelet's checkpoint names a pod that is gone, and the shim may think that it is
+ * still to come. */
 bool coming_any(struct world *w);
-/* Masks of what its checkpoint gives: as told last, to pods that may live, or come, but this one. */
+/* Masks of what its checkpoint gives: as told last, to pods that may live, or come, but this
+ * one. */
 unsigned coming_told(struct world *w, unsigned uid, size_t resource);
 /* Likewise, to pods that run, or can be admitted again. */
 unsigned coming_admitted(struct world *w, size_t resource);

@@ -140,7 +140,8 @@ static bool box_is_being_stopped(const struct down_world *d, unsigned sandbox)
     return false;
 }
 
-/* Of one that the machine's end has asked for nothing runs any more, as the list has shown: its sandbox follows. */
+/* Of one that the machine's end has asked for nothing runs any more, as the list has shown: its
+ * sandbox follows. */
 static void check_box(struct down_world *d, const struct dw_pod *pod, const struct dw_pod *was)
 {
     if (d->plan.state == DW_NONE || pod->asks[DW_SHUTDOWN] != DW_DUE || !pod->shown ||

@@ -1,14 +1,15 @@
 /*
- * How far a shutdown has come in that world: in the words of the kubelet's own (pkg/kubelet/nodeshutdown), and of what
- * is promised beside that. The core's word on its state is followed only where the world allows that step.
+ * How far a shutdown has come in that world: in the words of the kubelet's own
+ * (pkg/kubelet/nodeshutdown), and of what is promised beside that. The core's word on its state is
+ * followed only where the world allows that step.
  */
 #include <string.h>
 
 #include "devicemgr/shutdown.h"
 #include "tests/sim/down_world.h"
 
-/* How long the cluster's priorities are waited for, what is left of the machine's time, and how long after all is
- * done a machine that is there still is believed to go down. */
+/* How long the cluster's priorities are waited for, what is left of the machine's time, and how
+ * long after all is done a machine that is there still is believed to go down. */
 #define KNOW_MS 2000
 #define MARGIN_MS 1000
 #define GRACE_MS_MIN 1000
@@ -48,7 +49,8 @@ static bool is_late(const struct down_world *d)
     return d->now_ms >= deadline_ms(&d->plan);
 }
 
-/* Whether it is known what runs, and who may be ended in which order, or at least who is in the way. */
+/* Whether it is known what runs, and who may be ended in which order, or at least who is in the
+ * way. */
 static bool may_plan(const struct down_world *d)
 {
     return d->listed &&

@@ -1,5 +1,6 @@
 /*
- * The kubelet of the world of a machine that goes down: pods of one container each, that come, crash, and are deleted.
+ * The kubelet of the world of a machine that goes down: pods of one container each, that come,
+ * crash, and are deleted.
  */
 #include <stdio.h>
 #include <stdlib.h>

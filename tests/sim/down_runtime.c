@@ -1,5 +1,6 @@
 /*
- * The runtime of the world of a machine that goes down: containers that exit, or are stopped in time; its lists.
+ * The runtime of the world of a machine that goes down: containers that exit, or are stopped in
+ * time; its lists.
  */
 #include <stdio.h>
 #include <string.h>

@@ -1,5 +1,6 @@
 /*
- * The shim of the world of a machine that goes down: the core, its ports, and the rows that are durable.
+ * The shim of the world of a machine that goes down: the core, its ports, and the rows that are
+ * durable.
  */
 #include <stdio.h>
 #include <stdlib.h>

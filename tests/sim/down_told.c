@@ -1,6 +1,6 @@
 /*
- * Who tells in the world of a machine that goes down: logind, by an agent that knows the cluster's pods, or not; and
- * the operator.
+ * Who tells in the world of a machine that goes down: logind, by an agent that knows the cluster's
+ * pods, or not; and the operator.
  */
 #include <stdio.h>
 

@@ -1,20 +1,22 @@
 /*
- * A world beside the large one, of a machine that goes down, or does not after all: pods of different priorities, with
- * devices and without; who tells of it, once more, too late, or not with all that there is to know; an operator who
- * ends the same pods; a kubelet that makes pods anew in the middle, or ends them itself; a runtime that does not
- * answer; a store that is slow or fails; a shim that is killed at any time, and a machine that boots again.
+ * A world beside the large one, of a machine that goes down, or does not after all: pods of
+ * different priorities, with devices and without; who tells of it, once more, too late, or not with
+ * all that there is to know; an operator who ends the same pods; a kubelet that makes pods anew in
+ * the middle, or ends them itself; a runtime that does not answer; a store that is slow or fails; a
+ * shim that is killed at any time, and a machine that boots again.
  *
- * Its judge has the whole course of a shutdown in words of its own (`down_plan.c`), and looks at each step of the core
- * for whether the world allows it by now, and once it must be taken, that it is: so it says "now", and seldom
- * "perhaps" (a sandbox that is not ready may be over to the shim, or not).
+ * Its judge has the whole course of a shutdown in words of its own (`down_plan.c`), and looks at
+ * each step of the core for whether the world allows it by now, and once it must be taken, that it
+ * is: so it says "now", and seldom "perhaps" (a sandbox that is not ready may be over to the shim,
+ * or not).
  *
- * Two stretches: all of that happens; then no troubles happen any more, the shutdown comes to its end, is cancelled,
- * given up, or the machine boots; and every pod gets what it asked for.
+ * Two stretches: all of that happens; then no troubles happen any more, the shutdown comes to its
+ * end, is cancelled, given up, or the machine boots; and every pod gets what it asked for.
  *
  * `down_world.c` is what happens, `down_shim.c` the core with its ports, `down_rows.c` what the
  * rows say, `down_pod.c` the kubelet,
- * `down_runtime.c` the runtime, `down_told.c` who tells, and the operator, `down_plan.c` how far a shutdown has come,
- * `down_judge.c` the other properties.
+ * `down_runtime.c` the runtime, `down_told.c` who tells, and the operator, `down_plan.c` how far a
+ * shutdown has come, `down_judge.c` the other properties.
  */
 #ifndef TESTS_SIM_DOWN_WORLD_H
 #define TESTS_SIM_DOWN_WORLD_H
@@ -175,7 +177,8 @@ struct down_world {
     bool operator_refused; /* what he asked for last was */
 };
 
-/* Runs the one of the world's seed, whose other runs are over and have held. False: world's `broken` says why. */
+/* Runs the one of the world's seed, whose other runs are over and have held. False: world's
+ * `broken` says why. */
 bool down_world_run(struct world *w);
 
 /* With the time of this world, where every event is to be printed. */
@@ -274,8 +277,8 @@ bool down_is_being_stopped(const struct down_world *d, const struct dw_pod *pod)
 
 /* ---- down_judge.c ---- */
 
-/* `asker` asks for its end, for the first time or again: who was carried by the commit under way waits for the next
- * one with it, unless something is done already. */
+/* `asker` asks for its end, for the first time or again: who was carried by the commit under way
+ * waits for the next one with it, unless something is done already. */
 void down_ask(struct dw_pod *pod, enum dw_asker asker);
 bool down_is_wanted(const struct down_world *d, const struct dw_pod *pod);
 const struct dw_stop *down_stop_of(const struct down_world *d, unsigned container);

@@ -1,8 +1,8 @@
 /*
- * Dynamic resource allocation in some of the worlds: drivers that die, are rolled over, fail, hang and
- * answer late; a kubelet whose pods share claims, are deleted by force, and use them in containers; a
- * cluster that allocates devices to claims, and an agent that tells of it, or is away; and the judge of
- * what comes of it.
+ * Dynamic resource allocation in some of the worlds: drivers that die, are rolled over, fail, hang
+ * and answer late; a kubelet whose pods share claims, are deleted by force, and use them in
+ * containers; a cluster that allocates devices to claims, and an agent that tells of it, or is
+ * away; and the judge of what comes of it.
  *
  * The judge knows which claim each driver truly has: that changes when the driver does what it was
  * asked for, not when it answers. Two drivers: the first one's devices are this node's alone, the
@@ -198,8 +198,8 @@ bool dra_refused(struct world *w, uint64_t number, const struct devicemgr_verdic
 
 /* ---- dra_driver.c ---- */
 const char *dra_driver_name(size_t driver);
-/* Of a device, as they are counted over all pools; and the CDI names of a claim: of each version of what
- * the driver has of it, and (0) of all. */
+/* Of a device, as they are counted over all pools; and the CDI names of a claim: of each version of
+ * what the driver has of it, and (0) of all. */
 const char *dra_pool_name(unsigned device);
 void dra_cdi_name(size_t claim, size_t driver, unsigned version, char name[48]);
 bool dra_driver_there(const struct dra_driver *d);
@@ -238,7 +238,8 @@ void dra_uses_shim_started(struct world *w);
 const struct dra_use *dra_user(struct world *w, size_t claim, size_t driver);
 /* Whether one may run with it, or did until not long ago. */
 bool dra_may_be_used(struct world *w, size_t claim, size_t driver);
-/* Likewise of another pod with a device of those that this one is asked for with, by another claim. */
+/* Likewise of another pod with a device of those that this one is asked for with, by another
+ * claim. */
 bool dra_may_be_held(struct world *w, const struct dra_use *use);
 
 /* ---- dra_cluster.c ---- */

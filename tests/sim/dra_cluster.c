@@ -1,6 +1,6 @@
 /*
- * The cluster: which devices its claims have, the slices of the first driver, and the agent that tells
- * the shim of both, as long as it and the API server are there.
+ * The cluster: which devices its claims have, the slices of the first driver, and the agent that
+ * tells the shim of both, as long as it and the API server are there.
  */
 #include <inttypes.h>
 #include <stdio.h>

@@ -65,7 +65,8 @@ static void check_owed(struct world *w, const struct dra_op *op)
     }
 }
 
-/* The newest that is connected, or was, when the call was decided on: the run that makes it came later. */
+/* The newest that is connected, or was, when the call was decided on: the run that makes it came
+ * later. */
 static bool is_right_instance(const struct world *w, const struct dra_op *op)
 {
     const struct dra_driver *d = &w->dra.drivers[op->driver];
@@ -158,8 +159,8 @@ static void check_prepared(struct world *w, const struct dra_asked *asked,
                asked->claim);
 }
 
-/* The driver has something that it never told of, and that was allocated before something else was: nobody
- * can know. */
+/* The driver has something that it never told of, and that was allocated before something else was:
+ * nobody can know. */
 static bool is_secret(const struct dra_claim *claim, size_t driver)
 {
     const struct dra_truth *truth = &claim->truth[driver];

@@ -40,7 +40,8 @@ const struct dra_use *dra_user(struct world *w, size_t claim, size_t driver)
     return NULL;
 }
 
-/* Whether its container runs, or did until not long ago: the shim has not seen since that it does not. */
+/* Whether its container runs, or did until not long ago: the shim has not seen since that it does
+ * not. */
 static bool may_run(struct world *w, const struct dra_use *use)
 {
     uint64_t ended_ms = runtime_ended_ms(w, use->uid);
@@ -59,7 +60,8 @@ bool dra_may_be_used(struct world *w, size_t claim, size_t driver)
     return false;
 }
 
-/* Whether a claim of one has a device that another claim of the other has, or had when that was asked for. */
+/* Whether a claim of one has a device that another claim of the other has, or had when that was
+ * asked for. */
 static bool meet(const struct dra *dra, const struct dra_use *use, const struct dra_use *other,
                  size_t driver)
 {
@@ -116,8 +118,9 @@ static bool is_stored(struct world *w, size_t claim, size_t driver, const char *
     return stored;
 }
 
-/* Whether it says that the claim is prepared as the kubelet was told. What a driver has answered since, and nobody was
- * told of, has other names: it has taken away the file of those before, and no runtime makes a container with them. */
+/* Whether it says that the claim is prepared as the kubelet was told. What a driver has answered
+ * since, and nobody was told of, has other names: it has taken away the file of those before, and
+ * no runtime makes a container with them. */
 static bool is_as_told(struct world *w, size_t claim, size_t driver)
 {
     Checkpoint__V1__Claim *row = read_row(w, claim, driver);

@@ -1,7 +1,7 @@
 /*
- * Wiping the slices of drivers that are away: what the daemon orders by what the core says of them, what
- * the agent makes of it, and the judge of both. The daemon looks at the drivers when the core says that
- * they have changed, and when one is due; the judge looks at the drivers themselves.
+ * Wiping the slices of drivers that are away: what the daemon orders by what the core says of them,
+ * what the agent makes of it, and the judge of both. The daemon looks at the drivers when the core
+ * says that they have changed, and when one is due; the judge looks at the drivers themselves.
  */
 #include <inttypes.h>
 #include <string.h>

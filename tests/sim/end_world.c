@@ -23,15 +23,16 @@ struct end_pod {
     bool asked;  /* by a row that the store has, or of which the operator was told nothing else */
     bool sent;   /* something was, since it was asked for */
     bool stored; /* there is a row of it */
-    /* That it has ended was told since it was asked for last; as the commit under way has that; and as the
-     * store has it, by which it is told again after a kill, or not. */
+    /* That it has ended was told since it was asked for last; as the commit under way has that; and
+     * as the store has it, by which it is told again after a kill, or not. */
     bool told, told_carried, told_stored;
-    /* Since the commit under way began it was asked for again, or taken back, or another container was listed:
-     * it may end with a row of a pod that has ended, of which nobody is told yet. A shim that is killed then
-     * takes it for told; in the same three moments of its life, as above. */
+    /* Since the commit under way began it was asked for again, or taken back, or another container
+     * was listed: it may end with a row of a pod that has ended, of which nobody is told yet. A
+     * shim that is killed then takes it for told; in the same three moments of its life, as
+     * above. */
     bool put_off, missed, missed_carried, missed_stored;
-    /* The shortest grace that was asked for; that the commit under way has; that one had which is over,
-     * however it went, from when on it counts; and that the store has. */
+    /* The shortest grace that was asked for; that the commit under way has; that one had which is
+     * over, however it went, from when on it counts; and that the store has. */
     uint64_t wants_ms, carried_ms, grace_ms, stored_ms;
 };
 
@@ -189,7 +190,8 @@ static void on_event(void *user, const struct devicemgr_event *event)
                    "none of its containers runs that was listed");
 }
 
-/* Of a pod that the core has not heard of since its start; what is not stored yet (ABORTED) counts. */
+/* Of a pod that the core has not heard of since its start; what is not stored yet (ABORTED)
+ * counts. */
 static void on_steered(void *user, uint64_t number, const struct devicemgr_steered *steered)
 {
     struct end_world *e = user;
@@ -266,7 +268,8 @@ static void kill_shim(struct end_world *e)
     start(e);
 }
 
-/* What is under way since before a shorter grace was asked for ends by that as well, in whole seconds. */
+/* What is under way since before a shorter grace was asked for ends by that as well, in whole
+ * seconds. */
 static void check_stops(const struct end_world *e)
 {
     for (size_t i = 0; i < e->stops_len; i++) {

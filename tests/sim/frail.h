@@ -1,6 +1,6 @@
 /*
- * Frail sandboxes: in some worlds their pause processes die all the time, there is often no network for
- * another for a while, and the shim ends just then.
+ * Frail sandboxes: in some worlds their pause processes die all the time, there is often no network
+ * for another for a while, and the shim ends just then.
  */
 #ifndef TESTS_SIM_FRAIL_H
 #define TESTS_SIM_FRAIL_H

@@ -92,8 +92,8 @@ static uint64_t first_for(const struct world *w, const struct rt_container *c)
     return first;
 }
 
-/* Whoever waits for what the container has, or who came first alone, since others wait for his answer, too; their
- * pods are deleted by force, and others come. */
+/* Whoever waits for what the container has, or who came first alone, since others wait for his
+ * answer, too; their pods are deleted by force, and others come. */
 static bool give_up(struct world *w, const struct rt_container *c, bool first_alone)
 {
     uint64_t first = first_for(w, c);
@@ -113,7 +113,8 @@ static bool give_up(struct world *w, const struct rt_container *c, bool first_al
     return any;
 }
 
-/* The pod of who came first is deleted by force: he waits on, and another may get the same devices. */
+/* The pod of who came first is deleted by force: he waits on, and another may get the same
+ * devices. */
 static void crowd(struct world *w, uint64_t container, uint64_t unused)
 {
     const struct rt_container *c = runtime_find_container(w, (unsigned)container);

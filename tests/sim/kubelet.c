@@ -183,8 +183,8 @@ static bool asks_by_annotation(const struct pod_container *container)
     return false;
 }
 
-/* A pod that was deleted by force is not stopped yet: a container of it ends, and the kubelet, which
- * has forgotten what it gave to the pod, makes it once more. */
+/* A pod that was deleted by force is not stopped yet: a container of it ends, and the kubelet,
+ * which has forgotten what it gave to the pod, makes it once more. */
 static void make_again(struct world *w, struct pod_sim *pod)
 {
     const struct rt_sandbox *s = runtime_ready_sandbox(w, pod->uid);

@@ -69,8 +69,8 @@ static void replace_twin(struct world *w, uint64_t container, uint64_t unused)
     kubelet_replace(w, c->uid);
 }
 
-/* A pod of before the move is deleted by force, and another may get its devices while its containers
- * end. */
+/* A pod of before the move is deleted by force, and another may get its devices while its
+ * containers end. */
 static void replace_one(struct world *w, uint64_t resource, uint64_t unused)
 {
     (void)unused;

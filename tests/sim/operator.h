@@ -1,6 +1,6 @@
 /*
- * The operator of the simulated node: cordons, withdraws, lengthens and ends grace periods, and takes
- * it all back; and the judge of what that means, by what was answered and what is durable.
+ * The operator of the simulated node: cordons, withdraws, lengthens and ends grace periods, and
+ * takes it all back; and the judge of what that means, by what was answered and what is durable.
  */
 #ifndef TESTS_SIM_OPERATOR_H
 #define TESTS_SIM_OPERATOR_H
@@ -75,8 +75,8 @@ unsigned operator_keeps(const struct world *w, size_t resource);
 unsigned operator_may_keep(const struct world *w, size_t resource);
 bool operator_withdrew(const struct world *w, size_t resource);
 bool operator_may_have_withdrawn(const struct world *w, size_t resource);
-/* Of the first those that this pod did not have when that was set; of the second those that the shim
- * need not know that it has. */
+/* Of the first those that this pod did not have when that was set; of the second those that the
+ * shim need not know that it has. */
 unsigned operator_keeps_from(const struct world *w, unsigned uid, size_t resource);
 unsigned operator_may_keep_from(const struct world *w, unsigned uid, size_t resource);
 /* How long after its plugin was there last a resource is removed, at least and at most. */

@@ -63,8 +63,9 @@ bool publisher_saw_no(const struct world *w, size_t resource)
            w->publisher.last[resource] == PUBLISHED_NOT;
 }
 
-/* Whether it may be there still, `latest_ms` being the last end of its grace period: a dial under way
- * has its time, and a period that has become shorter just now ends with the tick that is due. */
+/* Whether it may be there still, `latest_ms` being the last end of its grace period: a dial under
+ * way has its time, and a period that has become shorter just now ends with the tick that is
+ * due. */
 static bool may_be_there(const struct world *w, size_t r, uint64_t latest_ms)
 {
     return plugin_connected(w, r) || w->now_ms <= latest_ms + 2 * FIRST_LIST_MS ||

@@ -1,5 +1,6 @@
 /*
- * Somebody who reads the lists, at any time, also in the middle of events; and to whom nobody listens.
+ * Somebody who reads the lists, at any time, also in the middle of events; and to whom nobody
+ * listens.
  */
 #ifndef TESTS_SIM_READER_H
 #define TESTS_SIM_READER_H

@@ -85,7 +85,8 @@ static void acts(struct world *w, uint64_t a, uint64_t b)
     ask(w, &rng);
 }
 
-/* In other worlds than operator.c: what that one's judge knows of who has what is not told of this. */
+/* In other worlds than operator.c: what that one's judge knows of who has what is not told of
+ * this. */
 void releaser_init(struct world *w)
 {
     struct rng rng = world_draw(w, DRAW_RELEASE, 1, 0);

@@ -1,6 +1,6 @@
 /*
- * The operator who takes devices from pods that should not be there, or seem so: any pod, at any time;
- * and the judge of what comes of it.
+ * The operator who takes devices from pods that should not be there, or seem so: any pod, at any
+ * time; and the judge of what comes of it.
  */
 #ifndef TESTS_SIM_RELEASER_H
 #define TESTS_SIM_RELEASER_H

@@ -377,8 +377,8 @@ void runtime_create(struct world *w, uint64_t create, const struct rt_container 
     world_after(w, &rng, rng_between(&rng, 1, OUTLIVED_MS_MAX), outlived, call->incarnation, 0);
 }
 
-/* Nobody waits any more for what its connection kept going, however long it would have taken: it has
- * its effect soon, or never. */
+/* Nobody waits any more for what its connection kept going, however long it would have taken: it
+ * has its effect soon, or never. */
 static void hurry(struct world *w, struct runtime_call *call, struct rng *rng)
 {
     call->slow_until_ms = w->now_ms + rng_below(rng, EFFECT_MS_MAX);

@@ -1,6 +1,6 @@
 /*
- * The API server of the world of taints: it evicts pods, as their disruption budgets allow, and the kubelet
- * ends them.
+ * The API server of the world of taints: it evicts pods, as their disruption budgets allow, and the
+ * kubelet ends them.
  */
 #include "devicemgr/endings.h"
 #include "tests/sim/taint_world.h"

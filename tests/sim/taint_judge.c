@@ -29,8 +29,8 @@ static size_t asked_of_late(const struct taint_world *t, size_t from)
     return len;
 }
 
-/* Of what was asked for in an earlier life that counts which was stored, and whose pod is there: not before it is
- * certain that it does, and no longer than it may. */
+/* Of what was asked for in an earlier life that counts which was stored, and whose pod is there:
+ * not before it is certain that it does, and no longer than it may. */
 static bool is_full(const struct taint_world *t)
 {
     return t->per_minute > 0 && asked_of_late(t, t->asked_before) >= t->per_minute;

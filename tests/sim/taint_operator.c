@@ -1,5 +1,6 @@
 /*
- * Who taints in the world of taints: an operator, who waits for each of his answers, and the settings.
+ * Who taints in the world of taints: an operator, who waits for each of his answers, and the
+ * settings.
  */
 #include <stdio.h>
 #include <string.h>

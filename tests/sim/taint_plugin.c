@@ -63,7 +63,8 @@ static size_t most_by_health(size_t resource)
     return quarter > 0 ? quarter : 1;
 }
 
-/* A restart before that is stored has it as one that went still: the store was away, or too slow. */
+/* A restart before that is stored has it as one that went still: the store was away, or too
+ * slow. */
 static void note_recovered(struct tw_device *device)
 {
     if (!device->goes)

@@ -1,6 +1,6 @@
 /*
- * The kubelet of the world of taints: pods of one container each, that come, crash, get other sandboxes, and
- * are deleted.
+ * The kubelet of the world of taints: pods of one container each, that come, crash, get other
+ * sandboxes, and are deleted.
  */
 #include <stdio.h>
 #include <stdlib.h>

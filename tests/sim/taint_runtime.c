@@ -1,5 +1,6 @@
 /*
- * The runtime of the world of taints: containers that exit, or are stopped in time; what it answers, and lists.
+ * The runtime of the world of taints: containers that exit, or are stopped in time; what it
+ * answers, and lists.
  */
 #include <stdio.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 /*
- * Who is to go, and when: by what was said and stored, and what a pod tolerates. In the words of Kubernetes'
- * DeviceTaint and DeviceToleration, without a look at the core.
+ * Who is to go, and when: by what was said and stored, and what a pod tolerates. In the words of
+ * Kubernetes' DeviceTaint and DeviceToleration, without a look at the core.
  */
 #include "tests/sim/taint_world.h"
 

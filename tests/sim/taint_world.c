@@ -115,7 +115,8 @@ static bool pod_is_quiet(const struct tw_pod *pod)
     return !pod->there || (!pod->deleting && !pod->forwarded && !pod->order);
 }
 
-/* Nobody is to do anything: what comes next comes with time, or as a pod asks for its sandbox or container once more. */
+/* Nobody is to do anything: what comes next comes with time, or as a pod asks for its sandbox or
+ * container once more. */
 static bool is_quiet(const struct taint_world *t)
 {
     bool quiet = !t->commit && !t->list_wanted && !t->request.number;

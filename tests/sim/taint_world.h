@@ -1,19 +1,22 @@
 /*
- * A world beside the large one, of devices that are tainted and of the pods that go for it: by an operator,
- * the settings, plugins that say their devices are unhealthy; with tolerations, graces, disruption budgets,
- * static pods; a kubelet that stops, restarts and deletes pods beside that; a runtime and an API server that
- * are away; a store that is slow or fails, and a shim that is killed at any time.
+ * A world beside the large one, of devices that are tainted and of the pods that go for it: by an
+ * operator, the settings, plugins that say their devices are unhealthy; with tolerations, graces,
+ * disruption budgets, static pods; a kubelet that stops, restarts and deletes pods beside that; a
+ * runtime and an API server that are away; a store that is slow or fails, and a shim that is killed
+ * at any time.
  *
- * It is one of its own since its judge wants to know to the millisecond who is to go: there are no lost
- * rows, reboots and plugins that lie here, which the large world has, and which let its judges say "perhaps"
- * where this one says "now". And the worlds of the large one stay as they were.
+ * It is one of its own since its judge wants to know to the millisecond who is to go: there are no
+ * lost rows, reboots and plugins that lie here, which the large world has, and which let its judges
+ * say "perhaps" where this one says "now". And the worlds of the large one stay as they were.
  *
- * Three stretches: all of that happens; then no troubles happen any more, while the taints stay, and
- * everybody who is to go must go; then all taints are taken back, and every pod gets what it asked for.
+ * Three stretches: all of that happens; then no troubles happen any more, while the taints stay,
+ * and everybody who is to go must go; then all taints are taken back, and every pod gets what it
+ * asked for.
  *
- * `taint_world.c` is what happens, `taint_shim.c` the core with its ports and rows, `taint_plugin.c` plugins,
- * `taint_pod.c` the kubelet, `taint_runtime.c` the runtime, `taint_cluster.c` the API server, `taint_operator.c` who taints,
- * `taint_truth.c` who is to go, and when, `taint_judge.c` the properties.
+ * `taint_world.c` is what happens, `taint_shim.c` the core with its ports and rows,
+ * `taint_plugin.c` plugins, `taint_pod.c` the kubelet, `taint_runtime.c` the runtime,
+ * `taint_cluster.c` the API server, `taint_operator.c` who taints, `taint_truth.c` who is to go,
+ * and when, `taint_judge.c` the properties.
  */
 #ifndef TESTS_SIM_TAINT_WORLD_H
 #define TESTS_SIM_TAINT_WORLD_H
@@ -44,7 +47,8 @@
 
 enum tw_effect { TW_NONE, TW_NO_SCHEDULE, TW_NO_EXECUTE, TW_EFFECTS };
 
-/* One taint of an operator: as it is for certain, and as it will be if what he has asked for is stored. */
+/* One taint of an operator: as it is for certain, and as it will be if what he has asked for is
+ * stored. */
 struct tw_version {
     bool on;
     unsigned value;
@@ -118,8 +122,7 @@ struct tw_pod {
     struct tw_toleration tolerations[TW_TOLERATIONS_MAX];
     size_t tolerations_len;
     uint64_t grace_ms;
-    bool
-        in_file; /* the core has been told of its device in the kubelet's checkpoint, in this life */
+    bool in_file; /* the core was told of its device in the kubelet's checkpoint, in this life */
     /* its sandbox */
     unsigned sandbox; /* 0: none */
     unsigned attempt;
@@ -133,8 +136,7 @@ struct tw_pod {
     uint64_t create;   /* 0: none is under way */
     uint64_t retry_ms; /* none is asked for before */
     bool forwarded;
-    uint64_t
-        first_create; /* of those since it was made last: what it may have been given by then, it has */
+    uint64_t first_create; /* since it was made last: what it may have been given by then, it has */
     /* its end */
     struct tw_want evicted, ended;
     struct tw_want
@@ -216,7 +218,8 @@ struct taint_world {
     size_t asked_len, asked_before; /* in all, and in earlier lives */
 };
 
-/* Runs the one of the world's seed, whose own run is over and has held. False: world's `broken` says why. */
+/* Runs the one of the world's seed, whose own run is over and has held. False: world's `broken`
+ * says why. */
 bool taint_world_run(struct world *w);
 
 /* With the time of this world, where every event is to be printed. */
@@ -307,7 +310,8 @@ void taint_operator_carried(struct taint_world *t, const struct devicemgr_record
                             size_t records_len);
 void taint_operator_committed(struct taint_world *t, bool fails);
 void taint_operator_shim_ended(struct taint_world *t);
-/* Takes back one more of all that he has set. False: there is nothing left, or he waits for an answer. */
+/* Takes back one more of all that he has set. False: there is nothing left, or he waits for an
+ * answer. */
 bool taint_operator_heals(struct taint_world *t);
 /* Other settings. */
 void taint_settings_change(struct taint_world *t);
@@ -315,11 +319,12 @@ void taint_settings_shim_started(struct taint_world *t);
 
 /* ---- taint_truth.c ---- */
 
-/* When the pod is to go for what taints its devices: TW_NEVER, not at all; 0, at once. For certain, and
- * perhaps; `must` is never earlier. */
+/* When the pod is to go for what taints its devices: TW_NEVER, not at all; 0, at once. For certain,
+ * and perhaps; `must` is never earlier. */
 uint64_t taint_must_ms(const struct taint_world *t, const struct tw_pod *pod);
 uint64_t taint_may_ms(const struct taint_world *t, const struct tw_pod *pod);
-/* The same for the devices that it is known to have; of one that asks for some, it may be others as well. */
+/* The same for the devices that it is known to have; of one that asks for some, it may be others as
+ * well. */
 uint64_t taint_may_by_known_ms(const struct taint_world *t, const struct tw_pod *pod);
 /* A NoExecute of its devices waits for the store: until then it stays as it is. */
 bool taint_pending(const struct taint_world *t, const struct tw_pod *pod);

@@ -29,8 +29,9 @@ void prepare(struct world *w, uint64_t number, const char *uid);
 void unprepare(struct world *w, uint64_t number, const char *uid);
 void claim_cancelled(struct world *w, uint64_t number);
 
-/* What a driver answers, as bytes (world_response()); how many. A device's CDI names may stand behind it:
- * "gpu-0:c1-gpu-0+common" has "example.com/dev=c1-gpu-0" and "example.com/dev=common"; else it is its own. */
+/* What a driver answers, as bytes (world_response()); how many. A device's CDI names may stand
+ * behind it: "gpu-0:c1-gpu-0+common" has "example.com/dev=c1-gpu-0" and "example.com/dev=common";
+ * else it is its own. */
 size_t claim_response(const char *devices, uint8_t bytes[1024]);
 /* Of w->call. */
 void claim_answered(struct world *w, const char *devices);
@@ -44,7 +45,8 @@ void claim_allocated(struct world *w, const char *uid, const char *pool, const c
 
 /* A claim of DRIVER, which is up: asked for by `number`, and sent. */
 void claim_sent(struct world *w, uint64_t number, const char *uid);
-/* The whole way of a claim of DRIVER, which is up: asked for by `number`, answered with `response`. */
+/* The whole way of a claim of DRIVER, which is up: asked for by `number`, answered with
+ * `response`. */
 void claim_prepared(struct world *w, uint64_t number, const char *uid, const char *response);
 
 /* What devicemgr_drivers() says, as "name+ name! name?": connected, registered, known; with "(n)"

@@ -101,8 +101,8 @@ void expect_with(struct world *w, const char *head, ...) __attribute__((sentinel
 void expect_nothing(struct world *w);
 /* Forgets what the ports were asked so far, and the events. */
 void ignore_all(struct world *w);
-/* The next event (port `event`) begins with this: "again lost RESOURCE [ids] ns/pod/container word: text",
- * "-" where there is none. */
+/* The next event (port `event`) begins with this: "again lost RESOURCE [ids] ns/pod/container word:
+ * text", "-" where there is none. */
 void expect_event(struct world *w, const char *line);
 void expect_no_event(struct world *w);
 /* How many log lines have `part` in them; all are forgotten. */

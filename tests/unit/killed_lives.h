@@ -1,7 +1,7 @@
 /*
- * One that reads or writes a socket, is killed and goes on in another process, again and again, while
- * its peer is here: for tests that include the source it does that with. Its POINTs are the steps at
- * which it may end.
+ * One that reads or writes a socket, is killed and goes on in another process, again and again,
+ * while its peer is here: for tests that include the source it does that with. Its POINTs are the
+ * steps at which it may end.
  */
 #ifndef TESTS_UNIT_KILLED_LIVES_H
 #define TESTS_UNIT_KILLED_LIVES_H
@@ -30,8 +30,8 @@ struct lives {
 /* A step of a life is done, which may have been its last. */
 void lives_step(void);
 
-/* Zeroed memory for all of them, and a pair of sockets; of an even `seed` with room for what is written
- * at once. */
+/* Zeroed memory for all of them, and a pair of sockets; of an even `seed` with room for what is
+ * written at once. */
 void lives_init(struct lives *lives, unsigned seed, size_t shared_bytes,
                 void (*live)(void *shared, int fd, unsigned seed));
 void lives_fini(struct lives *lives);

@@ -1,4 +1,5 @@
-/* session_freeze() and session_thaw() of a release to come, whose state has more in each section. */
+/* session_freeze() and session_thaw() of a release to come, whose state has more in each
+ * section. */
 #ifndef TESTS_UNIT_SESSION_NEXT_H
 #define TESTS_UNIT_SESSION_NEXT_H
 

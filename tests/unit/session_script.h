@@ -1,6 +1,6 @@
 /*
- * Scripts for shim/relay/session.h: an exchange is written down once, played whole and cut in several
- * ways, and what comes out of a cut one must equal what comes out of the whole one.
+ * Scripts for shim/relay/session.h: an exchange is written down once, played whole and cut in
+ * several ways, and what comes out of a cut one must equal what comes out of the whole one.
  */
 #ifndef TESTS_UNIT_SESSION_SCRIPT_H
 #define TESTS_UNIT_SESSION_SCRIPT_H

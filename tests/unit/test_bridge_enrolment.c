@@ -1,4 +1,5 @@
-/* shim/bridge/enrolment.c: what it waits for. What it does with a kubelet is test_bridge_endpoint's. */
+/* shim/bridge/enrolment.c: what it waits for. What it does with a kubelet is
+ * test_bridge_endpoint's. */
 #include "tests/unit/test_wait.h"
 
 #include "shim/bridge/enrolment.h"

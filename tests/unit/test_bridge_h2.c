@@ -1,5 +1,6 @@
-/* shim/bridge/h2_state.c, h2_answer.c, h2_put.c, request_block.c: a connection whose server is killed
- * between any two steps and at any time, under calls that nghttp2 makes; and frames that are wrong. */
+/* shim/bridge/h2_state.c, h2_answer.c, h2_put.c, request_block.c: a connection whose server is
+ * killed between any two steps and at any time, under calls that nghttp2 makes; and frames that are
+ * wrong. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

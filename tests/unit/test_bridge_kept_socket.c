@@ -1,5 +1,5 @@
-/* shim/bridge/kept_socket.c and kept_memory.c: a conversation whose one side is killed again and again, between any two
- * steps and at any time, and whose other side must not notice. */
+/* shim/bridge/kept_socket.c and kept_memory.c: a conversation whose one side is killed again and
+ * again, between any two steps and at any time, and whose other side must not notice. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -207,7 +207,8 @@ static void peer_receive(struct peer *peer)
     assert_true(n != 0); /* it never ends */
 }
 
-/* After KEPT_TAKEOVERS_MAX lives in a row that did not settle none goes on: so now and then one has to.
+/* After KEPT_TAKEOVERS_MAX lives in a row that did not settle none goes on: so now and then one has
+ * to.
  */
 static bool must_settle(const struct peer *peer)
 {

@@ -1,4 +1,5 @@
-/* shim/bridge/own_settings.c: the daemon has read the file later, earlier, or is another release. */
+/* shim/bridge/own_settings.c: the daemon has read the file later, earlier, or is another
+ * release. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -76,7 +77,8 @@ static void those_read_later_are_taken(void **state)
     assert_int_equal(own.config.log_level, LOG_LEVEL_ERROR);
 }
 
-/* Of a daemon that was started with a wrong file: it has none to tell of, but what was set counts. */
+/* Of a daemon that was started with a wrong file: it has none to tell of, but what was set
+ * counts. */
 static void of_a_daemon_without_a_file_the_level_that_was_set_counts(void **state)
 {
     (void)state;

@@ -568,8 +568,8 @@ static bool runtime_got(struct world *w, const char *bytes, size_t len)
 #define MOUNT_OF_OURS "\x12\x14" TO "\x20\x01", sizeof TO - 1 + 4
 #define MOUNT_OF_THEIRS "\x12\x10" FROM "\x20\x01", sizeof FROM - 1 + 4
 
-/* At a daemon's start: nobody guesses what the runtime makes of them. One without passes, one that its
- * client gives up is gone. */
+/* At a daemon's start: nobody guesses what the runtime makes of them. One without passes, one that
+ * its client gives up is gone. */
 static void cdi_devices_wait_for_the_runtime_s_word(void **state)
 {
     struct world *w = *state;
@@ -652,7 +652,8 @@ static void a_plugin_that_asks_for_devices_gets_both(void **state)
     told(w, ASKED(1) "answered 1 id\nkick\n");
 }
 
-/* Each by itself, and both in one container: of the one mount only the one that it is of changes. */
+/* Each by itself, and both in one container: of the one mount only the one that it is of
+ * changes. */
 static void a_drivers_mount_is_redirected_if_its_pod_is_named(void **state)
 {
     static const char *const all[] = {"*/*"}, *const others[] = {"other/*"};
@@ -892,7 +893,8 @@ static void a_sandbox_of_a_pod_that_is_ended_is_refused(void **state)
     told(w, "sandbox ran three uid / 0 1\nkick\n");
 }
 
-/* What an earlier process has seen begin is told when it ends; of a stop also that it is under way. */
+/* What an earlier process has seen begin is told when it ends; of a stop also that it is under
+ * way. */
 static void calls_of_an_earlier_process_are_told(void **state)
 {
     Runtime__V1__PodSandboxMetadata pod = RUNTIME__V1__POD_SANDBOX_METADATA__INIT;

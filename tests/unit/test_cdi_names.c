@@ -64,8 +64,8 @@ static void put_annotation(struct bytes *config, const char *key, const char *va
     put_field(config, 10, entry.v, entry.len);
 }
 
-/* `words`: "@key=a,b" an annotation, "=text" another field, all else a name of the field; in a request with
- * fields around. */
+/* `words`: "@key=a,b" an annotation, "=text" another field, all else a name of the field; in a
+ * request with fields around. */
 static void request(struct bytes *out, const char *words)
 {
     static struct bytes config;

@@ -822,10 +822,10 @@ static void refuses_keys_of_too_many_parts(void **state)
                          "cannot hold keys of so many parts");
     text[2 * 10001 - 1] = '\0';
     strcat(text, " = 1");
-    assert_refuses(text,
-                   "1:1: unknown table \"a\" in the top level; expected one of listen, "
-                   "runtime_endpoint, state_dir, log_level, drain, log, metrics, plugins, annotations, "
-                   "bridge, dra, cluster, shutdown, control, device, resource, driver, taint");
+    assert_refuses(
+        text, "1:1: unknown table \"a\" in the top level; expected one of listen, "
+              "runtime_endpoint, state_dir, log_level, drain, log, metrics, plugins, annotations, "
+              "bridge, dra, cluster, shutdown, control, device, resource, driver, taint");
     free(text);
 }
 

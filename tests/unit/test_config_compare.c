@@ -1,5 +1,5 @@
-/* config/compare.c: what differs, and what of it may change without a restart; and which settings are
- * not as they are without a file. */
+/* config/compare.c: what differs, and what of it may change without a restart; and which settings
+ * are not as they are without a file. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

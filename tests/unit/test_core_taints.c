@@ -1,4 +1,5 @@
-/* shim/cluster/core_taints.c: what the cluster says of taints, as the core is told it, which is played here. */
+/* shim/cluster/core_taints.c: what the cluster says of taints, as the core is told it, which is
+ * played here. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -44,7 +44,8 @@ static int tear_down(void **state)
     return rmdir(dir);
 }
 
-/* A process that does that. It dies by `number` if that is not 0, and else ends with what it says. */
+/* A process that does that. It dies by `number` if that is not 0, and else ends with what it
+ * says. */
 static int run(int (*work)(void), int number)
 {
     pid_t child = fork();

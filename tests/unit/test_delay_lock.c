@@ -1,4 +1,5 @@
-/* shim/agent/delay_lock.c: a lock is let go of only when nobody has it any more, the service manager included. */
+/* shim/agent/delay_lock.c: a lock is let go of only when nobody has it any more, the service
+ * manager included. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,5 +1,5 @@
-/* Containers with the CDI devices of claims: whether they may be made, and what follows if the runtime cannot
- * make them. */
+/* Containers with the CDI devices of claims: whether they may be made, and what follows if the
+ * runtime cannot make them. */
 #include <stdio.h>
 #include <stdlib.h>
 

@@ -51,7 +51,8 @@ enum run { RUNS, CREATED, EXITED };
 static const struct devicemgr_annotation OWN_GRACE = {"io.kubernetes.pod.terminationGracePeriod",
                                                       "45"};
 
-/* Pod u1 in sandbox s-u1 with one container "c-u1-main" and `more`, and pod u2, whose container runs. */
+/* Pod u1 in sandbox s-u1 with one container "c-u1-main" and `more`, and pod u2, whose container
+ * runs. */
 static void listed(struct world *w, enum run main, const char *more)
 {
     const struct devicemgr_sandbox sandboxes[] = {
@@ -570,7 +571,8 @@ static void who_was_told_is_not_after_a_restart(void **state)
     expect_no_event(w);
 }
 
-/* Before the runtime has been listed nobody knows which pods there are, but those that are ended. */
+/* Before the runtime has been listed nobody knows which pods there are, but those that are
+ * ended. */
 static void what_is_asked_for_at_a_start(void **state)
 {
     struct world *w = *state;
@@ -741,7 +743,8 @@ static void a_static_pod_is_ended_here(void **state)
     expect(w, "steered 1: pod \"ns/u1\": its containers are being stopped*");
 }
 
-/* Its sandbox was run a moment ago, and its call says nothing of where the pod is from: a list does. */
+/* Its sandbox was run a moment ago, and its call says nothing of where the pod is from: a list
+ * does. */
 static void one_that_turns_out_to_be_static_is_ended_here(void **state)
 {
     static const struct devicemgr_annotation SOURCE = {"kubernetes.io/config.source", "file"};

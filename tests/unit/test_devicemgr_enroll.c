@@ -167,8 +167,8 @@ static bool is_wiped(struct world *w)
     return wiped;
 }
 
-/* Once for each time that it is away, whatever is restarted meanwhile: what it has published since by way
- * of another is not ours to wipe. */
+/* Once for each time that it is away, whatever is restarted meanwhile: what it has published since
+ * by way of another is not ours to wipe. */
 static void that_its_slices_are_gone_is_remembered_until_it_is_back(void **state)
 {
     struct world *w = *state;

@@ -29,7 +29,8 @@ static void untaint_of(struct world *w, const char *resource, const char *id)
     devicemgr_run(w->mgr);
 }
 
-/* How often pods were asked to be evicted since the last call, by uid "uN"; the lines are forgotten. */
+/* How often pods were asked to be evicted since the last call, by uid "uN"; the lines are
+ * forgotten. */
 static size_t evicted(struct world *w, unsigned *times, size_t len)
 {
     size_t n = 0;
@@ -352,7 +353,8 @@ static void what_a_pod_tolerates_is_known_with_its_sandbox(void **state)
     assert_false(is_asked(w, "u2"));
 }
 
-/* The store has the untaint, and not yet that the pod is let be: nothing is sent for it any more. */
+/* The store has the untaint, and not yet that the pod is let be: nothing is sent for it any
+ * more. */
 static void what_was_taken_back_before_a_restart_is_not_begun_anew(void **state)
 {
     struct world *w = *state;
@@ -536,8 +538,8 @@ static void what_was_unhealthy_is_so_after_a_restart(void **state)
 
 /* ---- claims ---- */
 
-/* "u0" to "uN-1" are here, but for each third: every ninth pod is not known, every other ninth has gone,
- * and the rest have been made anew, with another uid. All have reserved claim "c". */
+/* "u0" to "uN-1" are here, but for each third: every ninth pod is not known, every other ninth has
+ * gone, and the rest have been made anew, with another uid. All have reserved claim "c". */
 static size_t many_reserve(struct world *w, size_t len, bool extended)
 {
     const char *uids[CLAIM_CONSUMERS_MAX];
@@ -717,7 +719,8 @@ static void claims_tolerate_by_their_allocation(void **state)
     assert_int_equal(settle(w), 1);
 }
 
-/* After a restart, too, nobody goes who may tolerate it, nor is anybody let go, before that is told. */
+/* After a restart, too, nobody goes who may tolerate it, nor is anybody let go, before that is
+ * told. */
 static void nobody_goes_before_the_cluster_has_told_of_a_claim(void **state)
 {
     static const struct devicemgr_claim_toleration tolerates[] = {

@@ -263,7 +263,8 @@ static void withdraw(struct world *w)
     devicemgr_withdraw(w->mgr, w->now_ms, 2, GPU, "moved", 78);
 }
 
-/* One of them is held, which is cordoned for whoever comes next; one is not listed, and nobody's. */
+/* One of them is held, which is cordoned for whoever comes next; one is not listed, and
+ * nobody's. */
 static void cordoned_devices_are_not_free(void **state)
 {
     struct world *w = *state;

@@ -95,8 +95,8 @@ static void register_is_answered_when_the_options_have_come(void **state)
     expect(w, "commit resource vendor.com/gpu");
 }
 
-/* Told that it is registered, and durable only with its first list: until then another process would
- * not know of it. */
+/* Told that it is registered, and durable only with its first list: until then another process
+ * would not know of it. */
 static void what_was_told_is_unstored_until_its_row_is_durable(void **state)
 {
     struct world *w = *state;

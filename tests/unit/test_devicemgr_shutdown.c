@@ -1,4 +1,5 @@
-/* devicemgr/machines/shutdown.c, rules/leaving.c, things/shutdown.c, turn/shutdown.c: the machine goes down. */
+/* devicemgr/machines/shutdown.c, rules/leaving.c, things/shutdown.c, turn/shutdown.c: the machine
+ * goes down. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -23,7 +24,8 @@ static void tell(struct world *w, const struct devicemgr_shutdown_said *said)
     devicemgr_run(w->mgr);
 }
 
-/* "u1:0 u2:2000000000 web:5m": priorities of ns/NAME, those with 'm' of mirrors. NULL: not known. */
+/* "u1:0 u2:2000000000 web:5m": priorities of ns/NAME, those with 'm' of mirrors. NULL: not
+ * known. */
 static size_t read_pods(const char *text, struct devicemgr_priority *out, char names[][8])
 {
     size_t len = 0;
@@ -87,8 +89,8 @@ static void stored(struct world *w)
         committed(w);
 }
 
-/* The stops that were asked for since the last call, in their order: "c-u1-main:20000 ...". All else is
- * forgotten. */
+/* The stops that were asked for since the last call, in their order: "c-u1-main:20000 ...". All
+ * else is forgotten. */
 static const char *stops(struct world *w)
 {
     static char out[1024];
@@ -135,7 +137,8 @@ static void sandbox_stop_ended(struct world *w, int code)
     devicemgr_run(w->mgr);
 }
 
-/* What is being stopped has ended, containers and sandboxes; the runtime lists what is left. The stops that follow. */
+/* What is being stopped has ended, containers and sandboxes; the runtime lists what is left. The
+ * stops that follow. */
 static const char *ended(struct world *w, const char *list)
 {
     containers_ended(w);

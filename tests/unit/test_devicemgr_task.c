@@ -1,4 +1,5 @@
-/* What is done for a claim: one thing at a time, durable before it is sent and before it is told. */
+/* What is done for a claim: one thing at a time, durable before it is sent and before it is
+ * told. */
 #include <stdio.h>
 #include <stdlib.h>
 

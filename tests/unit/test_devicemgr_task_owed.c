@@ -1,4 +1,5 @@
-/* While a driver is away: what is put off, and goes out when it is back; what is answered without it. */
+/* While a driver is away: what is put off, and goes out when it is back; what is answered without
+ * it. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -391,7 +392,8 @@ static void one_that_fails_is_in_the_way_of_its_pool(void **state)
     expect(w, "prepare c2 *");
 }
 
-/* Two slices of one device each; the claim was prepared with the first one's, and went out with the second's. */
+/* Two slices of one device each; the claim was prepared with the first one's, and went out with the
+ * second's. */
 static void one_that_may_have_others_is_in_the_way_of_all(void **state)
 {
     static const char *const OTHER[] = {"gpu-9"};

@@ -268,7 +268,8 @@ static void two_instances_are_two_connections(void **state)
     stop(&f);
 }
 
-/* A server that limits how long a connection is used: calls that it takes no more go over another. */
+/* A server that limits how long a connection is used: calls that it takes no more go over
+ * another. */
 static void calls_go_on_elsewhere_while_it_goes_away(void **state)
 {
     static const uint8_t last_stream_is_1[8] = {0, 0, 0, 1};

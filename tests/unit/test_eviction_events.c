@@ -1,4 +1,5 @@
-/* shim/cluster/eviction_events.c: what is told of pods that go for taints, and of those that need not. */
+/* shim/cluster/eviction_events.c: what is told of pods that go for taints, and of those that need
+ * not. */
 #include "tests/unit/orders_stage.h"
 
 #include "shim/cluster/eviction_events.h"

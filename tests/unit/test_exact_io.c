@@ -1,5 +1,5 @@
-/* shim/exact_io.c: one that reads or writes and is killed again and again, between any two steps and
- * at any time, while its peer and what it has stored must agree on each byte. */
+/* shim/exact_io.c: one that reads or writes and is killed again and again, between any two steps
+ * and at any time, while its peer and what it has stored must agree on each byte. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -120,7 +120,7 @@ static void there_is_a_most_of_it(void **state)
         snprintf(key, sizeof key, "%zu", ++n);
     while (put(&facts, PODS, key, "1") == 1);
     assert_int_equal(n, FACTS_MAX + 1);
-    assert_int_equal(put(&facts, PODS, "1", "2"), 1); /* one that is there may change */
+    assert_int_equal(put(&facts, PODS, "1", "2"), 1);   /* one that is there may change */
     assert_int_equal(put(&facts, SLICES, "x", "1"), 1); /* and another kind has room of its own */
     assert_int_equal(facts_len(&facts), FACTS_MAX + 1);
     facts_fini(&facts);

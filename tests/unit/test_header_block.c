@@ -117,7 +117,8 @@ static void an_error_s_text_is_kept_until_the_next_block(void **state)
     }
 }
 
-/* A block that leaves the table as it is would be known by its bytes the next time, and its text not. */
+/* A block that leaves the table as it is would be known by its bytes the next time, and its text
+ * not. */
 static void one_with_a_text_is_read_each_time(void **state)
 {
     static const uint8_t refused[] = "\x00\x0cgrpc-message\x02no\x00\x0bgrpc-status\x01\x32";

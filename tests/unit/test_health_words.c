@@ -219,8 +219,8 @@ static void there_is_a_most_of_words(void **state)
     health_words_fini(&words);
 }
 
-/* Says so. All words that can be kept are looked at once in a moment: what is not fresh any more, and has
- * come since, makes room in the next one. */
+/* Says so. All words that can be kept are looked at once in a moment: what is not fresh any more,
+ * and has come since, makes room in the next one. */
 static void too_many_at_once_look_for_room_once(void **state)
 {
     struct health_words words;

@@ -1,4 +1,5 @@
-/* devicemgr/kubelet_file/kubelet_checkpoint.c: a kubelet's real file, each form of each part, and damage. */
+/* devicemgr/kubelet_file/kubelet_checkpoint.c: a kubelet's real file, each form of each part, and
+ * damage. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

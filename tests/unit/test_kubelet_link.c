@@ -90,7 +90,8 @@ static void leads_to_the_socket(void **state)
     end(&f);
 }
 
-/* Puts another socket in its place; the old one's inode is held, so that it is another. Returns it. */
+/* Puts another socket in its place; the old one's inode is held, so that it is another. Returns
+ * it. */
 static int replace_socket(struct fixture *f)
 {
     int old = f->file;

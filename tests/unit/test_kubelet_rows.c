@@ -1,4 +1,5 @@
-/* devicemgr/kubelet_file/kubelet_rows.c: what goes over from the kubelet's checkpoint, and what does not. */
+/* devicemgr/kubelet_file/kubelet_rows.c: what goes over from the kubelet's checkpoint, and what
+ * does not. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

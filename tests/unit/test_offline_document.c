@@ -276,7 +276,8 @@ static void cut_anywhere_it_is_refused(void **state)
     }
 }
 
-/* No checksum is in it, for people may write it; but each byte's change is seen, or one of a value. */
+/* No checksum is in it, for people may write it; but each byte's change is seen, or one of a
+ * value. */
 static void with_any_byte_changed_it_is_refused_or_taken_as_it_is(void **state)
 {
     static const char BITS[] = {1, 2, 16, 32, 64, (char)0x80};

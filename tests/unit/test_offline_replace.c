@@ -231,8 +231,8 @@ static void killed_at_any_call_an_empty_directory_is_empty_or_new(void **state)
     assert_true(is_new(f));
 }
 
-/* Fails the write that would cross `n` bytes, for all n until nothing fails. What is new is more than
- * what was there: where the copy fits, the commit may not. */
+/* Fails the write that would cross `n` bytes, for all n until nothing fails. What is new is more
+ * than what was there: where the copy fits, the commit may not. */
 static void a_full_disk_leaves_what_was_there(void **state)
 {
     struct fixture *f = *state;

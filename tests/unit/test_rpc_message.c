@@ -415,7 +415,8 @@ static void unpacks_an_empty_message(void **state)
     message_arena_fini(&arena);
 }
 
-/* protobuf-c reads a field 0 whose tag is longer than it need be, and writes what it does not read. */
+/* protobuf-c reads a field 0 whose tag is longer than it need be, and writes what it does not
+ * read. */
 static void what_could_not_be_packed_again_is_refused(void **state)
 {
     static const uint8_t ZERO[] = {0x81, 0x00, 1, 2, 3, 4, 5, 6, 7, 8};

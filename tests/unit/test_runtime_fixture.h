@@ -29,7 +29,7 @@ struct runtime {
     size_t containers_len;
     bool bare; /* items without metadata */
     int pods_code, containers_code;
-    bool hold;       /* ListContainers stays open, in `held` */
+    bool hold;            /* ListContainers stays open, in `held` */
     const char *name;     /* its own; NULL: "a runtime\n" */
     const char *settings; /* what Status says of them; NULL: it fails */
     int events_code; /* how GetContainerEvents ends at once; RPC_OK: it stays open, in `events` */

@@ -1,8 +1,8 @@
 /*
  * shim/relay/session/freeze.c, journal.c and replay.c: recorded and random exchanges are cut into
- * pieces, and behind each piece the session is frozen and another one thawed in its place, by another
- * release now and then; or behind some another one is made of its journal. What both ends are sent must be what a session that was
- * left alone sends them.
+ * pieces, and behind each piece the session is frozen and another one thawed in its place, by
+ * another release now and then; or behind some another one is made of its journal. What both ends
+ * are sent must be what a session that was left alone sends them.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -811,8 +811,8 @@ static void put_call(struct maker *m, uint32_t id, size_t bytes)
     buffer_fini(&framed);
 }
 
-/* The fragment of stream 1 leaves no room for the last bytes of stream 3, so that the ACKs of a lower
- * window wait. */
+/* The fragment of stream 1 leaves no room for the last bytes of stream 3, so that the ACKs of a
+ * lower window wait. */
 static void make_late_acks(struct tape *tape, struct maker *m)
 {
     static const uint8_t zeros[16384];

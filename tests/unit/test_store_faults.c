@@ -1,5 +1,5 @@
-/* devicemgr/store/store.c on a disk that answers EIO: each operation of each step fails once, and then
- * all that follow it. */
+/* devicemgr/store/store.c on a disk that answers EIO: each operation of each step fails once, and
+ * then all that follow it. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

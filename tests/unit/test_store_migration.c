@@ -1,4 +1,5 @@
-/* devicemgr/store/store_schema.c of a release to come, with a schema one step further, on files of this one. */
+/* devicemgr/store/store_schema.c of a release to come, with a schema one step further, on files of
+ * this one. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -173,8 +173,8 @@ static Bridge__V1__ClaimsRequest *request_of(const char *driver, Dra__V1__Claim 
     return request;
 }
 
-/* Those that wait are asked for in the order in which they came: a claim's unprepare never before its
- * prepare. */
+/* Those that wait are asked for in the order in which they came: a claim's unprepare never before
+ * its prepare. */
 static void append(struct claims_call_list *list, struct claims_call *one)
 {
     struct claims_call *last = LIST_FIRST(list);

@@ -1,7 +1,7 @@
 /*
- * The kubelet's streams of one driver's health: each gets what is known of the driver's devices, and
- * then what changes. They stay open while there is nothing to say: the kubelet of 1.36 opens one to
- * every driver, and again and again to one that ends it
+ * The kubelet's streams of one driver's health: each gets what is known of the driver's devices,
+ * and then what changes. They stay open while there is nothing to say: the kubelet of 1.36 opens
+ * one to every driver, and again and again to one that ends it
  * (pkg/kubelet/cm/dra/plugin/dra_plugin_manager.go).
  */
 #ifndef SHIM_BRIDGE_DRA_HEALTH_STREAMS_H
@@ -26,8 +26,8 @@ struct health_streams {
 /* From inside the call's handler; also for one that a process before had, which begins anew. */
 void health_streams_add(struct health_streams *streams, struct kept_call *call);
 
-/* Sends each what it has not got. One that has not taken the message before gets the newest with the
- * next look: to be called about every second, and when there is something new. */
+/* Sends each what it has not got. One that has not taken the message before gets the newest with
+ * the next look: to be called about every second, and when there is something new. */
 void health_streams_look(struct health_streams *streams);
 
 /* Forgets all, whose calls are gone. */

@@ -1,6 +1,7 @@
 /*
- * What the daemon says by the feed of the health of DRA drivers' devices (WatchHealth). What one that
- * is gone has said is kept while it is fresh: the next one says only what drivers tell it anew.
+ * What the daemon says by the feed of the health of DRA drivers' devices (WatchHealth). What one
+ * that is gone has said is kept while it is fresh: the next one says only what drivers tell it
+ * anew.
  */
 #ifndef SHIM_BRIDGE_DRA_HEALTH_WATCH_H
 #define SHIM_BRIDGE_DRA_HEALTH_WATCH_H
@@ -27,7 +28,8 @@ void health_watch_fini(struct health_watch *watch);
 /* There is a daemon, and there is none any more. */
 void health_watch_feed_came(struct health_watch *watch);
 void health_watch_feed_lost(struct health_watch *watch);
-/* Asks anew for a stream that has ended. To be called about every second while there is a daemon. */
+/* Asks anew for a stream that has ended. To be called about every second while there is a
+ * daemon. */
 void health_watch_look(struct health_watch *watch);
 
 #endif

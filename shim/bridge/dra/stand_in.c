@@ -247,8 +247,8 @@ static bool is_known(const char *service)
     return false;
 }
 
-/* What the kubelet is told: of the driver's services those that it knows, in the driver's order. One
- * of an older release has others, which are translated (shim/dra). */
+/* What the kubelet is told: of the driver's services those that it knows, in the driver's order.
+ * One of an older release has others, which are translated (shim/dra). */
 static void set_services(struct stand_in *stand_in, char *const *services, size_t len)
 {
     bool known = false;

@@ -1,12 +1,12 @@
 /*
- * One DRA driver at the kubelet, in the place of the real one: an endpoint with the services that it
- * has, and a socket in the kubelet's plugins_registry that leads there
+ * One DRA driver at the kubelet, in the place of the real one: an endpoint with the services that
+ * it has, and a socket in the kubelet's plugins_registry that leads there
  * (pkg/kubelet/pluginmanager).
  *
- * Both outlive the process, where a service manager keeps descriptors: the next one goes on with the
- * connections, and the kubelet sees a pause. Else it sees the registration's socket go and another
- * one come. The kubelet puts off what it failed to do at a socket's *path*, for minutes, so a path
- * is used only while what it was made for lives: it is named after the file of the endpoint.
+ * Both outlive the process, where a service manager keeps descriptors: the next one goes on with
+ * the connections, and the kubelet sees a pause. Else it sees the registration's socket go and
+ * another one come. The kubelet puts off what it failed to do at a socket's *path*, for minutes, so
+ * a path is used only while what it was made for lives: it is named after the file of the endpoint.
  */
 #ifndef SHIM_BRIDGE_DRA_STAND_IN_H
 #define SHIM_BRIDGE_DRA_STAND_IN_H
@@ -21,7 +21,8 @@
 #include "shim/health_words.h"
 #include "shim/kubelet_registry.h"
 
-/* What names of registrations begin with: those of processes before that nobody serves are removed. */
+/* What names of registrations begin with: those of processes before that nobody serves are
+ * removed. */
 #define STAND_IN_PREFIX KUBELET_REGISTRY_STAND_IN
 
 struct stand_in;
@@ -53,8 +54,8 @@ const char *stand_in_name(const struct stand_in *stand_in);
 bool stand_in_has_services(const struct stand_in *stand_in, char *const *services,
                            size_t services_len);
 
-/* Sees to it that its sockets are there, and to the calls that wait for a daemon. To be called about
- * every second, and when there is a daemon. */
+/* Sees to it that its sockets are there, and to the calls that wait for a daemon. To be called
+ * about every second, and when there is a daemon. */
 void stand_in_look(struct stand_in *stand_in);
 /* There are new words on the health of some devices. */
 void stand_in_look_at_health(struct stand_in *stand_in);

@@ -129,8 +129,8 @@ static void note_moved(struct stand_ins *stand_ins, const Bridge__V1__WatchDrive
     }
 }
 
-/* What was said to serve, and does not any more. One of which this daemon has never said it may just be
- * coming. */
+/* What was said to serve, and does not any more. One of which this daemon has never said it may
+ * just be coming. */
 static void withdraw_gone(struct stand_ins *stand_ins,
                           const Bridge__V1__WatchDriversResponse *message)
 {

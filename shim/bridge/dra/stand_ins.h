@@ -4,8 +4,8 @@
  * A daemon that has just started does not know yet which of them serve. One that was shown is shown
  * on until it says so, or until STAND_INS_SETTLE_MS are over; while there is no daemon all are.
  *
- * One that has registered with the kubelet itself is withdrawn once it has answered what it was asked: the
- * kubelet tries what failed again only after more than a minute.
+ * One that has registered with the kubelet itself is withdrawn once it has answered what it was
+ * asked: the kubelet tries what failed again only after more than a minute.
  */
 #ifndef SHIM_BRIDGE_DRA_STAND_INS_H
 #define SHIM_BRIDGE_DRA_STAND_INS_H
@@ -20,15 +20,15 @@
 struct stand_ins;
 
 struct stand_ins_ops {
-    /* The daemon has said which there are, and each serves or has had its time to; or that it knows of
-     * none. Once for each daemon. */
+    /* The daemon has said which there are, and each serves or has had its time to; or that it knows
+     * of none. Once for each daemon. */
     void (*told)(void *user);
     /* What stand_ins_registered() says may be another; not from inside a stand_ins_ call. */
     void (*registered)(void *user);
 };
 
-/* `feed_socket`, whose directory is ours, and `registry_dir` are copied; the rest is borrowed until the
- * end. */
+/* `feed_socket`, whose directory is ours, and `registry_dir` are copied; the rest is borrowed until
+ * the end. */
 struct stand_ins *stand_ins_new(uv_loop_t *loop, struct feed_client *feed, struct fd_store *store,
                                 const char *feed_socket, const char *registry_dir,
                                 const struct stand_ins_ops *ops, void *user);
@@ -37,8 +37,8 @@ struct stand_ins *stand_ins_new(uv_loop_t *loop, struct feed_client *feed, struc
 void stand_ins_feed_came(struct stand_ins *stand_ins);
 void stand_ins_feed_lost(struct stand_ins *stand_ins);
 
-/* The names of those that the kubelet has registered, as was looked a second ago; borrowed until the loop
- * goes on. How many. */
+/* The names of those that the kubelet has registered, as was looked a second ago; borrowed until
+ * the loop goes on. How many. */
 size_t stand_ins_registered(const struct stand_ins *stand_ins, char *names[static STAND_INS_MAX]);
 
 /* Before the feed's end. `leaves`: what the store keeps is left to the next process. */

@@ -2,8 +2,9 @@
  * session_freeze() and session_thaw().
  *
  * The format: SESSION_FORMAT, the state's parts as they are written below, and the sum of all that.
- * What can grow is in sections (frozen.h), and grows at their ends; what is not needed any more stays
- * as a 0. In a new session, stream or entry each field has what is right where it was not written.
+ * What can grow is in sections (frozen.h), and grows at their ends; what is not needed any more
+ * stays as a 0. In a new session, stream or entry each field has what is right where it was not
+ * written.
  */
 #include <errno.h>
 #include <stdlib.h>

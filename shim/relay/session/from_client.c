@@ -75,8 +75,8 @@ static void collect(struct session *s, struct stream *st)
         withheld_open(s, st);
 }
 
-/* More of a request has passed. A copy is kept of one that the owner was told of, for the owner in the
- * next process (stream_regain()). */
+/* More of a request has passed. A copy is kept of one that the owner was told of, for the owner in
+ * the next process (stream_regain()). */
 static void observe(struct session *s, struct stream *st, const uint8_t *body, size_t len)
 {
     size_t bytes = 0;

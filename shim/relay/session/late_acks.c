@@ -71,7 +71,8 @@ void late_acks_hurry(struct session *s)
         if (st->before_ack == 0)
             continue;
         stream_untell(s, st);
-        /* Also of a call that is over: nobody here saw that, and the client's DATA was on its way. */
+        /* Also of a call that is over: nobody here saw that, and the client's DATA was on its
+         * way. */
         ending_cut_short(s, st, ENDING_RESET, NULL);
     }
     send_all(s);
