@@ -152,7 +152,7 @@ static int check_config(const char *path)
     return EXIT_SUCCESS;
 }
 
-/* For who has logind wait as long (config/install_logind.sh). */
+/* For who has logind wait as long (config/node/logind.sh). */
 static int tell_shutdown_time(const struct config_shutdown *shutdown)
 {
     printf("%llu\n", (unsigned long long)config_shutdown_ms(shutdown) * 1000);

@@ -142,7 +142,8 @@ static void tell_limit(const struct shutdown *shutdown, const struct logind_said
 {
     if (said->limit_ms < shutdown->wish.grace_ms)
         log_warning("logind waits for %llu ms at a shutdown, and [shutdown] wants %llu: "
-                    "InhibitDelayMaxSec= of logind.conf is to be more, as install.sh has it",
+                    "InhibitDelayMaxSec= of logind.conf is to be more, as \"cri-device-shimctl node "
+                    "enable\" has it",
                     (unsigned long long)said->limit_ms,
                     (unsigned long long)shutdown->wish.grace_ms);
 }

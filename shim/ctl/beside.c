@@ -1,7 +1,6 @@
 #include "shim/ctl/beside.h"
 
 #include <errno.h>
-#include <limits.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -33,16 +32,17 @@ static bool fail(struct client_failure *failure, int code, const char *format, .
 
 /* ---- what it is run with ---- */
 
-static bool find_program(char path[static PATH_MAX], struct client_failure *failure)
+bool beside_find(char path[static PATH_MAX], const char *name, struct client_failure *failure)
 {
-    ssize_t len = readlink("/proc/self/exe", path, PATH_MAX - sizeof PROGRAM);
+    size_t bytes = strlen(name) + 1;
+    ssize_t len = readlink("/proc/self/exe", path, PATH_MAX - bytes);
     char *slash;
 
     if (len < 0)
         return fail(failure, RPC_UNKNOWN, "/proc/self/exe: %s", strerror(errno));
     path[len] = '\0';
     slash = strrchr(path, '/');
-    strcpy(slash ? slash + 1 : path, PROGRAM);
+    memcpy(slash ? slash + 1 : path, name, bytes);
     if (access(path, X_OK) == 0)
         return true;
     return fail(failure, RPC_UNKNOWN, "%s, which would do this: %s", path, strerror(errno));
@@ -147,7 +147,7 @@ char *beside_run(const struct command_run *run, const char *option, const char *
     FILE *out, *err;
     int status;
 
-    if (!judge_file(file, failure) || !find_program(path, failure))
+    if (!judge_file(file, failure) || !beside_find(path, PROGRAM, failure))
         return NULL;
     argv[len++] = option_of(option, file);
     if (config)

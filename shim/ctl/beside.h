@@ -5,6 +5,7 @@
 #ifndef SHIM_CTL_BESIDE_H
 #define SHIM_CTL_BESIDE_H
 
+#include <limits.h>
 #include <stdbool.h>
 
 #include <jansson.h>
@@ -19,6 +20,10 @@
 
 /* Besides the file and the settings. */
 #define BESIDE_ARGUMENTS_MAX 4
+
+/* The program that lies at `name` as seen from this one's directory. False: it cannot be run, and
+ * `failure` says why. */
+bool beside_find(char path[static PATH_MAX], const char *name, struct client_failure *failure);
 
 /*
  * Runs it on `file`, with `--OPTION=FILE`, the settings that the command names, and the others of

@@ -30,6 +30,8 @@ const struct command *const commands[] = {
     &checkpoint_export_command,
     &checkpoint_import_command,
     &support_command,
+    &node_enable_command,
+    &node_disable_command,
     NULL,
 };
 /* clang-format on */

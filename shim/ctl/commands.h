@@ -37,5 +37,7 @@ extern const struct command checkpoint_verify_command;
 extern const struct command checkpoint_export_command;
 extern const struct command checkpoint_import_command;
 extern const struct command support_command;
+extern const struct command node_enable_command;
+extern const struct command node_disable_command;
 
 #endif

@@ -20,6 +20,7 @@ add_library(shim_ctl STATIC
     ${CMAKE_CURRENT_LIST_DIR}/import.c
     ${CMAKE_CURRENT_LIST_DIR}/list.c
     ${CMAKE_CURRENT_LIST_DIR}/log_level.c
+    ${CMAKE_CURRENT_LIST_DIR}/node.c
     ${CMAKE_CURRENT_LIST_DIR}/pods.c
     ${CMAKE_CURRENT_LIST_DIR}/end.c
     ${CMAKE_CURRENT_LIST_DIR}/endings.c

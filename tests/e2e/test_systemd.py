@@ -93,6 +93,19 @@ def test_install_use_and_uninstall(node, closing):
     assert kubelet_pid != node.pid("kubelet.service")
 
 
+def test_disabled_and_enabled_by_the_command(node):
+    """As an install has left it: no sources are needed."""
+    node.install()
+    node.run("cri-device-shimctl", "node", "disable")
+    assert node.active() == {"kubelet.service"} and not node.path(CRI).exists()
+    assert "--container-runtime-endpoint" not in node.property("kubelet.service", "ExecStart")
+    node.run("cri-device-shimctl", "node", "enable")
+    assert node.active() == ALL
+    daemon, kubelet = node.pid(DAEMON), node.pid("kubelet.service")
+    assert "all files are as they should be" in node.run("cri-device-shimctl", "node", "enable").stdout
+    assert (daemon, kubelet) == (node.pid(DAEMON), node.pid("kubelet.service"))
+
+
 def test_another_schema_and_back(node, allocated):
     """Upgraded to a release whose checkpoint has more, and back, each by a restart: the container keeps
     its device, nobody else gets it, and neither socket nor bridge goes."""
@@ -277,8 +290,8 @@ def test_kubelet_package_changes_its_unit(node):
     unit = node.root / "etc/systemd/system/kubelet.service"
     unit.write_text(unit.read_text() + "# another package\n")
     node.run("systemctl", "daemon-reload")
-    assert "has changed since install.sh" not in node.log()
+    assert "has changed since" not in node.log()
     node.run("systemctl", "restart", "kubelet.service")
-    wait_until(lambda: "/etc/systemd/system/kubelet.service has changed since install.sh of "
-               "cri-device-shim read it: run that again" in node.log(), "it says so")
+    wait_until(lambda: "/etc/systemd/system/kubelet.service has changed since cri-device-shim was "
+               "enabled: run cri-device-shimctl node enable again" in node.log(), "it says so")
     assert node.active() == ALL

@@ -45,8 +45,8 @@ ASKED = [
     ("checkpoint export", (), "checkpoint-export"),
     ("support", ("{directory}/support.tar.gz",), "support"),
 ]
-# It is for a daemon that does not run.
-OFFLINE = {"checkpoint import"}
+# It is for a daemon that does not run; the others are for the node.
+OFFLINE = {"checkpoint import", "node enable", "node disable"}
 
 
 @pytest.fixture

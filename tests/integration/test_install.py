@@ -39,11 +39,15 @@ DOCUMENTS = {f"{MANUALS}/man8/cri-device-shim.8": "cri-device-shim.8",
              f"{MANUALS}/man8/cri-device-shim-agent.8": "cri-device-shim-agent.8",
              "usr/local/share/bash-completion/completions/cri-device-shimctl": "completion.bash",
              "usr/local/share/zsh/site-functions/_cri-device-shimctl": "completion.zsh"}
+LIB = "usr/local/lib/cri-device-shim"
+NODE = f"{LIB}/node.sh"
+TEMPLATES = {f"{LIB}/{path.name}": path for path in (
+    *(ROOT / "config").glob("cri-device-shim*.service"), ROOT / "config/cri-device-shim.socket")}
 KUBELET_DIR = "var/lib/kubelet/device-plugins"
 LISTEN = "/run/cri-device-shim/cri-device-shim.sock"
 FLAG = f"--container-runtime-endpoint=unix://{LISTEN}"
 INSTALLED = {
-    DAEMON, BRIDGE, CTL, CONFIG, DROP_IN, EXAMPLE, SETTINGS_PAGE, *DOCUMENTS,
+    DAEMON, BRIDGE, CTL, CONFIG, DROP_IN, EXAMPLE, SETTINGS_PAGE, *DOCUMENTS, NODE, *TEMPLATES,
     f"{UNITS}/cri-device-shim.socket", f"{UNITS}/sockets.target.wants/cri-device-shim.socket",
     f"{UNITS}/cri-device-shim.service",
     f"{UNITS}/multi-user.target.wants/cri-device-shim.service",
@@ -265,6 +269,11 @@ def one_node(directory):
     return Node(directory, LAYOUTS["kubeadm"].files)
 
 
+def commands(done):
+    """Those that it could not run itself."""
+    return [line.strip() for line in done.stdout.splitlines() if line.startswith("    ")]
+
+
 def values(text):
     """The settings of a TOML file, without regard to tables."""
     lines = (line.split(" = ", 1) for line in text.splitlines() if " = " in line)
@@ -285,6 +294,8 @@ def test_install(installed):
     assert node.read(SETTINGS_PAGE) == "the settings"
     for path, source in DOCUMENTS.items():
         assert node.read(path) == (ROOT / "config" / source).read_text()
+    for path, source in TEMPLATES.items():
+        assert node.read(path) == source.read_text()
     lines = node.read(DROP_IN).splitlines()
     at = lines.index("ExecStart=")
     assert lines[at + 1:] == [f"ExecStart={layout.exec_start} {FLAG}"]
@@ -441,9 +452,6 @@ AGENT = {"usr/local/bin/cri-device-shim-agent", f"{UNITS}/cri-device-shim-agent.
 @pytest.mark.parametrize("text", ["[cluster]\nenabled = true # here\n", "cluster.enabled=true\n"])
 def test_the_agent_where_it_is_wanted(one, text):
     """And no more where it is not."""
-    def commands(done):
-        return [line.strip() for line in done.stdout.splitlines() if line.startswith("    ")]
-
     def there():
         return {path for path in AGENT if (one.root / path).exists() or (one.root / path).is_symlink()}
 
@@ -576,9 +584,6 @@ def test_a_word_that_nobody_can_follow(one):
 
 def test_upgrade(one):
     """Restarts what has changed: the daemon, the bridge, the kubelet each for itself."""
-    def commands(done):
-        return [line.strip() for line in done.stdout.splitlines() if line.startswith("    ")]
-
     one.install()
     one.build_binary("cri-device-shim", "two")
     assert commands(one.install()) == ["systemctl restart cri-device-shim.service"]
@@ -615,8 +620,8 @@ def test_kubelet_unit_changes_later(one):
     one.install()
     assert at_start().stdout == ""
     one.write(path, one.read(path).replace("/usr/bin/kubelet", "/opt/bin/kubelet"))
-    assert at_start().stdout == (f"<4>/{path} has changed since install.sh of cri-device-shim read"
-                                 " it: run that again\n")
+    assert at_start().stdout == (f"<4>/{path} has changed since cri-device-shim was"
+                                 " enabled: run cri-device-shimctl node enable again\n")
     one.install()
     assert at_start().stdout == ""
     (one.root / path).unlink()
@@ -656,7 +661,7 @@ def test_two_at_once(one):
     fcntl.flock(lock, fcntl.LOCK_EX)
     with subprocess.Popen(one.command(), stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                           text=True) as second:
-        assert "another install.sh is at work" in second.stderr.readline()
+        assert "another change of this node is under way" in second.stderr.readline()
         assert one.tree() == clean
         os.close(lock)
         second.communicate(timeout=60)
@@ -689,6 +694,110 @@ def test_without_a_kubelet(directory):
     assert not (node.root / DROP_IN).exists()
     assert "must be using its runtime's socket" in node.install("--uninstall").stdout
     assert node.tree() == before
+
+
+# ---- the command by itself ----
+
+def node_command(node, *words, prefix="/usr/local", refused=False):
+    """What `cri-device-shimctl node` runs, as an install has put it there."""
+    script = node.root / prefix.strip("/") / "lib/cri-device-shim/node.sh"
+    done = subprocess.run([script, *words, "--prefix", prefix, "--root", node.root], check=False,
+                          capture_output=True, text=True, timeout=60)
+    assert (done.returncode != 0) == refused, done.stdout + done.stderr
+    return done
+
+
+def test_disable_and_enable_again(one):
+    """Without the sources: all that has the node use the shim goes and comes; files and settings stay."""
+    before = one.tree()
+    one.install()
+    installed = one.tree()
+    node_command(one, "disable")
+    gone = files_of(installed) - files_of(one.tree())
+    assert {path for path in gone if "/install/" not in path} == {
+        path for path in INSTALLED if path.startswith(UNITS)}
+    assert "nothing is enabled" in node_command(one, "disable").stdout
+    assert "systemctl restart kubelet.service" in commands(node_command(one, "enable"))
+    again = one.tree()
+    assert {path: again[path] for path in INSTALLED} == {path: installed[path] for path in INSTALLED}
+    assert "all files are as they should be" in node_command(one, "enable").stdout
+    node_command(one, "disable")
+    one.install("--uninstall")
+    assert one.tree() == before
+
+
+@pytest.fixture
+def packaged(one):
+    """As a package lays out its files: the units where systemd finds them."""
+    for name in ("cri-device-shim", "cri-device-shim-bridge", "cri-device-shimctl", "cri-device-shim-agent"):
+        one.write(f"usr/bin/{name}", f'#!/bin/sh\nexec {BINARY} "$@"\n', 0o755)
+    for source in TEMPLATES.values():
+        one.write(f"usr/lib/systemd/system/{source.name}",
+                  source.read_text().replace("=/usr/local/bin/", "=/usr/bin/"))
+    for source in (ROOT / "config/node").glob("*.sh"):
+        one.write(f"usr/lib/cri-device-shim/{source.name}", source.read_text(),
+                  stat.S_IMODE(source.stat().st_mode))
+    return one
+
+
+def package_command(node, *words, refused=False):
+    return node_command(node, *words, prefix="/usr", refused=refused)
+
+
+def test_units_of_a_package_are_used_as_they_are(packaged):
+    """The node has a unit of its own only where its paths are other ones, and as long as they are."""
+    own = {f"{UNITS}/{name}" for name in ("cri-device-shim.socket", "cri-device-shim.service",
+                                         "cri-device-shim-bridge.service")}
+    links = {path for path in INSTALLED if path.startswith(UNITS) and ".wants/" in path}
+    before = packaged.tree()
+    package_command(packaged, "enable")
+    store = {path for path in packaged.tree() if path.startswith("var/lib/cri-device-shim")}
+    assert files_of(packaged.tree()) - files_of(before) - store == {CONFIG, DROP_IN, *links}
+    for link in links:
+        assert os.readlink(packaged.root / link) == f"/usr/lib/systemd/system/{link.rpartition('/')[2]}"
+    settings = packaged.read(CONFIG)
+    packaged.write(CONFIG, 'listen = "/run/own.sock"\n' + settings)
+    package_command(packaged, "enable")
+    assert {path for path in own if (packaged.root / path).exists()} == {f"{UNITS}/cri-device-shim.socket"}
+    link = f"{UNITS}/sockets.target.wants/cri-device-shim.socket"
+    assert os.readlink(packaged.root / link) == f"/{UNITS}/cri-device-shim.socket"
+    packaged.write(CONFIG, settings)
+    package_command(packaged, "enable")
+    assert not any((packaged.root / path).exists() for path in own)
+    package_command(packaged, "disable")
+    after = packaged.tree()
+    assert files_of(after) - files_of(before) == {CONFIG, "var/lib/cri-device-shim/install/manifest"}
+
+
+def test_upgrade_of_a_package(packaged):
+    """Its files are others by then: what runs from them starts anew, the kubelet never does; and a
+    node that was not enabled is not touched."""
+    before = packaged.tree()
+    assert commands(package_command(packaged, "upgrade")) == [] and packaged.tree() == before
+    package_command(packaged, "enable")
+    assert commands(package_command(packaged, "upgrade")) == ["systemctl daemon-reload"]
+    packaged.write("usr/bin/cri-device-shim", packaged.read("usr/bin/cri-device-shim") + "# two\n", 0o755)
+    daemon, bridge = (f"systemctl restart cri-device-shim{name}.service" for name in ("", "-bridge"))
+    assert commands(package_command(packaged, "upgrade")) == ["systemctl daemon-reload", daemon]
+    assert commands(package_command(packaged, "upgrade")) == ["systemctl daemon-reload"]
+    unit = "usr/lib/systemd/system/cri-device-shim-bridge.service"
+    packaged.write(unit, packaged.read(unit) + "# two\n")
+    kubelet = "usr/lib/systemd/system/kubelet.service.d/10-kubeadm.conf"
+    packaged.write(kubelet, packaged.read(kubelet) + "# another package\n")
+    assert commands(package_command(packaged, "upgrade")) == ["systemctl daemon-reload", bridge]
+    assert not (packaged.root / f"{UNITS}/cri-device-shim-bridge.service").exists()
+    package_command(packaged, "disable")
+    packaged.write(unit, packaged.read(unit) + "# three\n")
+    assert commands(package_command(packaged, "upgrade")) == []
+
+
+def test_upgrade_with_settings_that_are_wrong(packaged):
+    """What runs goes on."""
+    package_command(packaged, "enable")
+    packaged.write(CONFIG, packaged.read(CONFIG) + "nonsense = 1\n")
+    packaged.write("usr/bin/cri-device-shim", packaged.read("usr/bin/cri-device-shim") + "# two\n", 0o755)
+    done = package_command(packaged, "upgrade", refused=True)
+    assert "nonsense" in done.stderr and commands(done) == []
 
 
 # ---- what is refused ----
@@ -1143,6 +1252,17 @@ def test_uninstall_of_a_node_that_logs_elsewhere(with_pods):
     assert "pod with the UID uid-1, container main" in words and "uid-2" not in words
     (pods / "uid-1").rmdir()
     with_pods.install("--uninstall")
+
+
+def test_disable_under_a_kubelet_that_something_else_starts(live):
+    """Whoever is connected would lose the runtime."""
+    live.install("--no-kubelet")
+    live.calls()
+    assert f"somebody is connected to {LISTEN}" in live.refuses("--uninstall")
+    assert live.calls() == [] and "cri-device-shim.service" in live.active()
+    (live.state / "unused").touch()
+    live.install("--uninstall")
+    assert live.active() == {"kubelet.service"}
 
 
 def test_uninstall_of_a_node_without_pods(live):

@@ -1,5 +1,5 @@
 # shellcheck shell=bash disable=SC2154
-# Changes to a node's files that can be taken back, for install.sh to source.
+# Changes to a node's files that can be taken back, for node.sh to source.
 #
 # What was there before a file's first change is kept, and so is what was put there in its place, so
 # that a file which somebody has changed since is seen. In $store:
@@ -23,9 +23,10 @@ change_paths=() change_goals=() change_prints=() # these of the goals
 recorded=no # whether this run has begun to note its changes
 applied=()  # paths changed in this run
 kept=()     # paths left alone because somebody has changed them
+left=()     # paths left alone because they are no part of what is taken back
 
 die() {
-    printf '%s: %s\n' "${0##*/}" "$*" >&2
+    printf 'error: %s\n' "$*" >&2
     exit 1
 }
 
@@ -110,9 +111,10 @@ change_unless_edited() {
     fi
 }
 
+# Whether it is another one than before this run, or than the services were started from.
 is_changed() {
     local path
-    for path in "${change_paths[@]}"; do
+    for path in "${change_paths[@]}" "${replaced[@]}"; do
         [ "$path" != "$1" ] || return 0
     done
     return 1
@@ -174,14 +176,18 @@ remove_store() {
 }
 
 # The directory that it is in is made as the daemon would make it.
-make_store() {
-    local dir=${store#"$root"}
-    [ -f "$store/manifest" ] || rm -rf "${store:?}" # of an install that was cut off
-    note_dirs "$dir"
-    mkdir -p "$root${dir%/*/*}"
+make_store_dirs() {
+    local dir
+    mkdir -p "${store%/*/*}"
     for dir in "${store%/*}" "$store"; do
         [ -d "$dir" ] || mkdir -m 700 "$dir"
     done
+}
+
+make_store() {
+    [ -f "$store/manifest" ] || rm -rf "${store:?}" # of an install that was cut off
+    note_dirs "${store#"$root"}"
+    make_store_dirs
 }
 
 # Where a file is written before it takes its place.
@@ -287,13 +293,14 @@ store_close() {
     applied=()
     for path in "${!original[@]}"; do
         rm -f -- "$(beside "$root$path")" # of an install that was cut off
-        if [[ " ${kept[*]} " != *" $path "* ]]; then
+        if [[ " ${kept[*]} ${left[*]} " != *" $path "* ]]; then
             unset "original[$path]" "installed[$path]"
         fi
     done
     remove_dirs "${made_dirs[@]}"
     if [ ${#original[@]} -gt 0 ]; then
         manifest_save
+        rm -f "$store/running" "$store/running.new"
     else
         rm -f "$store/manifest"
         remove_store

@@ -1,9 +1,9 @@
 # shellcheck shell=bash disable=SC2154
 # How long systemd-logind waits for locks on the machine's shutdown: as long as [shutdown] takes, for
-# install.sh to source.
+# node.sh to source.
 #
 # Read from the files, as logind reads them, without our own: so it is the same on a running node and
-# below --root. Of the sourcing script: $root, $build, $config, $work, $installed and say(), die(),
+# below --root. Of the sourcing script: $root, $program, $config, $work, $installed and say(), die(),
 # control(), stage().
 
 LOGIND_DIRS=(/etc/systemd /run/systemd /usr/local/lib/systemd /usr/lib/systemd /lib/systemd)
@@ -50,27 +50,14 @@ timespan_us() {
 
 # logind.conf and its drop-ins but ours, in the order in which logind reads them.
 logind_files() {
-    local dir file
-    declare -A drop_ins=()
+    local dir
     for dir in "${LOGIND_DIRS[@]}"; do
         if exists "$root$dir/logind.conf"; then
             printf '%s\n' "$dir/logind.conf"
             break
         fi
     done
-    for dir in "${LOGIND_DIRS[@]}"; do
-        for file in "$root$dir"/logind.conf.d/*.conf; do
-            exists "$file" || continue
-            file=${file#"$root"}
-            [[ " ${logind_drop_ins[*]} " != *" $file "* ]] || continue
-            [ -n "${drop_ins[${file##*/}]:-}" ] || drop_ins[${file##*/}]=$file
-        done
-    done
-    for file in "${!drop_ins[@]}"; do
-        printf '%s\n' "$file"
-    done | LC_ALL=C sort | while read -r file; do
-        printf '%s\n' "${drop_ins[$file]}"
-    done
+    drop_ins logind.conf "${logind_drop_ins[*]}" "${LOGIND_DIRS[@]}"
 }
 
 # logind_value FILE: its InhibitDelayMaxSec=, behind a "="; nothing, if it has none.
@@ -117,8 +104,8 @@ choose_logind_drop_in() {
 
 logind_drop_in_text() {
     cat <<END
-# Made by install.sh of cri-device-shim: what [shutdown] of its settings takes, and a little more. Without
-# it: $((logind_us / 1000)) ms, by $logind_from.
+# Made by cri-device-shimctl node enable: what [shutdown] of cri-device-shim takes, and a little more.
+# Without it: $((logind_us / 1000)) ms, by $logind_from.
 [Login]
 InhibitDelayMaxSec=$(((shutdown_us + 999999) / 1000000))
 END
@@ -128,7 +115,7 @@ plan_logind() {
     local path chosen=
     # Who has no such settings is not in need of a binary that knows them.
     if grep -qs shutdown "$root$config"; then
-        shutdown_us=$("$build/shim/cri-device-shim" --config "$root$config" --shutdown-time) ||
+        shutdown_us=$("$program" --config "$root$config" --shutdown-time) ||
             die "how long [shutdown] takes is not known"
     fi
     if [ "$shutdown_us" -gt 0 ]; then

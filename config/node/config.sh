@@ -1,6 +1,6 @@
 # shellcheck shell=bash disable=SC2034,SC2154
 # config.toml: what the installer reads of it, and the one it writes where there is none. For
-# install.sh to source. Of the sourcing script: $root, $build, $prefix, $work, $config,
+# node.sh to source. Of the sourcing script: $root, $program, $prefix, $work, $config,
 # $runtime_endpoint and $default_listen.
 
 # Of the settings that are there, or will be; paths.
@@ -53,13 +53,13 @@ read_config() {
 }
 
 check_config() {
-    "$build/shim/cri-device-shim" --check-config "$1" >/dev/null || die "the settings are not valid"
+    "$program" --check-config "$1" >/dev/null || die "the settings are not valid"
 }
 
 # Only what differs from the defaults: those of the next version are to count, too.
 config_text() {
     cat <<END
-# Settings of cri-device-shim, made by install.sh. What is not set here has its default.
+# Settings of cri-device-shim, made by cri-device-shimctl node enable. What is not set here has its default.
 # Every setting with its default: $example_doc
 # After a change: cri-device-shim --check-config $config
 

@@ -1,6 +1,6 @@
 # shellcheck shell=bash disable=SC2154
-# The systemd units with the paths of a node, for install.sh to source. Of the sourcing script:
-# $here, $work, $prefix, $units, $unit_dir and what install_config.sh reads.
+# The systemd units with the paths of a node, for node.sh to source. Of the sourcing script:
+# $templates, $package_units, $work, $prefix, $units, $unit_dir and what install_config.sh reads.
 
 # mount_units PATH...: what a mount unit would be called that any of them lies on, as
 # systemd-escape(1) has it.
@@ -33,19 +33,35 @@ unit_text() {
         *) mounts=$(mount_units "$state_dir" "$plugin_dir" "$kubelet_plugin_dir") ;;
     esac
     sed -E -e "s,=/usr/local/bin/,=$prefix/bin/," -e "s,^ListenStream=.*,ListenStream=$listen," \
-        -e "s#^(Wants|After)=.*\.mount\$#\1=${mounts//\\/\\\\}#" "$here/$1"
+        -e "s#^(Wants|After)=.*\.mount\$#\1=${mounts//\\/\\\\}#" "$templates/$1"
+}
+
+# wants_link UNIT: as systemctl enable makes it.
+wants_link() {
+    printf '%s' "$unit_dir/$(sed -n 's/^WantedBy=//p' "$templates/$1" 2>/dev/null).wants/$1"
+}
+
+# One that a package has brought is used as it is, unless this node's paths are other ones.
+plan_unit() {
+    local unit=$1 path=$unit_dir/$1 link
+    unit_text "$unit" >"$work/$unit"
+    [ -z "$package_units" ] || watch "$package_units/$unit"
+    if [ -n "$package_units" ] && cmp -s "$work/$unit" "$root$package_units/$unit"; then
+        [ -z "${installed[$path]:-}" ] || change_unless_edited "$path" "$(original_of "$path")"
+        path=$package_units/$unit
+    else
+        stage "$work/$unit" "$path" 644
+        change_unless_edited "$path" "$work/new$path"
+    fi
+    link=$(wants_link "$unit")
+    mkdir -p "$work/new${link%/*}"
+    ln -s "$path" "$work/new$link"
+    change_unless_edited "$link" "$work/new$link"
 }
 
 plan_units() {
-    local unit wants link
+    local unit
     for unit in "${units[@]}"; do
-        unit_text "$unit" >"$work/$unit"
-        stage "$work/$unit" "$unit_dir/$unit" 644
-        change_unless_edited "$unit_dir/$unit" "$work/new$unit_dir/$unit"
-        wants=$(sed -n 's/^WantedBy=//p' "$work/$unit")
-        link=$unit_dir/$wants.wants/$unit # as systemctl enable makes it
-        mkdir -p "$work/new$unit_dir/$wants.wants"
-        ln -s "$unit_dir/$unit" "$work/new$link"
-        change_unless_edited "$link" "$work/new$link"
+        plan_unit "$unit"
     done
 }

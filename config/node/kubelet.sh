@@ -1,5 +1,5 @@
 # shellcheck shell=bash disable=SC2034,SC2154
-# How this node's kubelet is started, and which runtime it uses, for install.sh to source.
+# How this node's kubelet is started, and which runtime it uses, for node.sh to source.
 #
 # Read from the files, as systemd and the kubelet read them, and without our own drop-in: so it is
 # the same on a running node and below --root. What is not understood ends with a message; nothing
@@ -59,23 +59,8 @@ split_words() {
 
 # kubelet.service and its drop-ins, in the order in which systemd reads them.
 unit_files() {
-    local dir file
-    declare -A drop_ins=()
     printf '%s\n' "$kubelet_unit"
-    for dir in "${UNIT_DIRS[@]}"; do
-        for file in "$root$dir"/kubelet.service.d/*.conf; do
-            exists "$file" || continue
-            file=${file#"$root"}
-            if [ "$file" != "$kubelet_drop_in" ] && [ -z "${drop_ins[${file##*/}]:-}" ]; then
-                drop_ins[${file##*/}]=$file
-            fi
-        done
-    done
-    for file in "${!drop_ins[@]}"; do
-        printf '%s\n' "$file"
-    done | LC_ALL=C sort | while read -r file; do
-        printf '%s\n' "${drop_ins[$file]}"
-    done
+    drop_ins kubelet.service "$kubelet_drop_in" "${UNIT_DIRS[@]}"
 }
 
 # unit_settings FILE KEY...: "KEY <tab> VALUE" for each of those in its [Service] section.
@@ -290,7 +275,7 @@ unit_check() {
     [[ $1 =~ ^/[A-Za-z0-9._/@:+-]+$ ]] || return 0
     hash=$(sha256sum <"$(on_node "$1")")
     cat <<END
-ExecStartPre=-/bin/sh -c 'echo "${hash%% *}  $1" | sha256sum --status -c || echo "<4>$1 has changed since install.sh of cri-device-shim read it: run that again"'
+ExecStartPre=-/bin/sh -c 'echo "${hash%% *}  $1" | sha256sum --status -c || echo "<4>$1 has changed since cri-device-shim was enabled: run cri-device-shimctl node enable again"'
 END
 }
 
@@ -298,9 +283,9 @@ END
 # Not by KUBELET_EXTRA_ARGS: only kubeadm's unit has it, and its file belongs to the administrator.
 kubelet_drop_in_text() {
     cat <<END
-# Made by install.sh of cri-device-shim: the kubelet uses the runtime through the shim.
+# Made by cri-device-shimctl node enable: the kubelet uses the runtime through the shim.
 # ExecStart= is the one of $kubelet_exec_from with the last argument added; should that one
-# change, run install.sh again.
+# change, run that again.
 [Unit]
 Wants=cri-device-shim.service cri-device-shim-bridge.service
 After=cri-device-shim.service cri-device-shim-bridge.service

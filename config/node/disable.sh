@@ -1,0 +1,143 @@
+# shellcheck shell=bash disable=SC2154
+# The way back: the node as it was before, for node.sh to source.
+
+# What has the node use the shim; --files: and the files themselves, settings among them.
+plan_disable() {
+    local path
+    [ ${#original[@]} -gt 0 ] || return 0
+    while read -r path; do
+        if [ "$with_files" = yes ] || [[ $path == /etc/systemd/* ]]; then
+            change_unless_edited "$path" "$(original_of "$path")"
+        else
+            left+=("$path")
+        fi
+    done < <(printf '%s\n' "${!original[@]}" | sort)
+}
+
+# A kubelet that would go on using the shim's socket must not lose it.
+check_kubelet_without() {
+    local path endpoint from
+    for path in "${kept[@]}"; do
+        [ "$path" != "$kubelet_drop_in" ] ||
+            die "$root$path was edited: take the shim out of it or remove it, then run this again"
+    done
+    listen=$(config_value "" listen "$default_listen")
+    listen=${listen#unix://}
+    IFS=$'\t' read -r endpoint from < <(kubelet_read 2>/dev/null &&
+        printf '%s\t%s\n' "$kubelet_endpoint" "$kubelet_endpoint_from") || return 0
+    if [ -n "$endpoint" ] && same_socket "$endpoint" "$listen"; then
+        die "$from has the kubelet use the shim's socket; change that first"
+    fi
+}
+
+# pod_name UID: as the kubelet names the directory of its logs, which goes with the pod. 1: gone.
+pod_name() {
+    local dir name logs=/var/log/pods pods=/var/lib/kubelet/pods
+    for dir in "$logs"/*_"$1"; do
+        [ -d "$dir" ] || continue
+        name=${dir##*/}
+        name=${name%_*}
+        printf '%s/%s' "${name%%_*}" "${name#*_}"
+        return 0
+    done
+    if [ -d "$pods/$1" ] || { [ ! -d $pods ] && [ ! -d $logs ]; }; then
+        printf 'with the UID %s' "$1"
+        return 0
+    fi
+    return 1
+}
+
+# Without the store nobody knows what was there before the drop-in.
+check_drop_in() {
+    if exists "$root$kubelet_drop_in" && [ -z "${original[$kubelet_drop_in]:-}" ]; then
+        die "$root$kubelet_drop_in is there, but $store, where it would be noted, is not: remove" \
+            "it and restart the kubelet first"
+    fi
+}
+
+# Pods that the kubelet would go on running without the devices it thinks they have.
+check_tokens() {
+    local binary=$prefix/bin/cri-device-shim list uid container resource ids name found=no
+    [ -z "$root" ] || return 0
+    [ -x "$binary" ] || binary=$program
+    list=$("$binary" --list-tokens) || [ "$force" = yes ] ||
+        die "whether pods would lose their devices is not known; --force does not ask"
+    while IFS=$'\t' read -r uid container resource ids; do
+        [ -n "$uid" ] || continue
+        name=$(pod_name "$uid") || continue
+        found=yes
+        printf 'pod %s, container %s has %s %s through the shim\n' \
+            "$name" "$container" "$resource" "$ids" >&2
+    done <<<"$list"
+    [ $found = yes ] || return 0
+    if [ "$force" = yes ] || [ "$dry_run" = yes ]; then
+        say "their containers, made anew without the shim, have no devices: delete these pods"
+    else
+        die "their containers, made anew without the shim, would have no devices; delete these" \
+            "pods first, or say --force"
+    fi
+}
+
+# Where the bridge has a socket for each resource that it shows the kubelet.
+shown_dir() {
+    say "$(config_value bridge kubelet_plugin_dir /var/lib/kubelet/device-plugins)/cri-device-shim"
+}
+
+say_shown() {
+    local socket
+    [ -z "$root" ] || return 0
+    for socket in "$(shown_dir)"/*.sock; do
+        [ -S "$socket" ] || continue
+        socket=${socket##*/}
+        say "the kubelet loses ${socket%.sock}, until its plugin registers with the kubelet"
+    done
+}
+
+# A kubelet that something else starts may be one of those who are connected.
+check_users() {
+    [ -z "${original[$kubelet_drop_in]:-}" ] || return 0
+    say "a kubelet that something else starts must be using its runtime's socket again"
+    is_live && any_runs && command -v ss >/dev/null && shim_is_used || return 0
+    [ "$force" = yes ] || [ "$dry_run" = yes ] ||
+        die "somebody is connected to $listen: a kubelet that would lose its runtime, or another" \
+            "program (ss -xp shows the process); end that first, or say --force"
+}
+
+# Whether there is anything to take back.
+is_installed() {
+    [ "$with_files" = no ] || [ ${#original[@]} -gt 0 ] || return 1
+    [ "$with_files" = yes ] || [ ${#change_paths[@]} -gt 0 ] || any_runs
+}
+
+# The kubelet first, while the shim still serves it.
+run_disable() {
+    check_drop_in
+    plan_disable
+    check_kubelet_without
+    if ! is_installed; then
+        say_kept "it was edited; it stays there"
+        if [ "$with_files" = yes ]; then say "nothing is installed"; else say "nothing is enabled"; fi
+        [ ${#original[@]} -gt 0 ] || [ "$dry_run" = yes ] || remove_store
+        return 0
+    fi
+    check_tokens
+    say_shown
+    check_users
+    [ "$dry_run" = no ] || show_changes
+    say_kept "it was edited; it stays there"
+    if is_changed "$kubelet_drop_in"; then
+        apply_changes yes
+        restart_kubelet
+    fi
+    stop_services
+    apply_changes no
+    tell_logind
+    control daemon-reload
+    [ "$dry_run" = no ] || return 0
+    store_close
+    if is_live; then
+        rm -rf /run/cri-device-shim "$(shown_dir)"
+    fi
+    say "which containers hold which devices stays in the state_dir," \
+        "by default /var/lib/cri-device-shim"
+}

@@ -1,0 +1,209 @@
+# shellcheck shell=bash disable=SC2034,SC2154
+# What makes a node use the shim, for node.sh to source.
+
+# stage SOURCE PATH MODE
+stage() { install -D -m "$3" "$1" "$work/new$2"; }
+
+same_socket() { [ "${1/#\/var\/run\///run/}" = "${2/#\/var\/run\///run/}" ]; }
+
+read_kubelet() {
+    kubelet_read
+    if [ -z "$kubelet_unit" ]; then
+        die "no kubelet.service in ${UNIT_DIRS[*]}. For a kubelet that something else starts," \
+            "such as k3s: --no-kubelet, and give it" \
+            "--container-runtime-endpoint=unix://$listen"
+    fi
+    say "$kubelet_unit: a kubelet $(kubelet_kind); its runtime is $kubelet_endpoint" \
+        "($kubelet_endpoint_from)"
+}
+
+choose_endpoint() {
+    if [ -n "$runtime_endpoint" ]; then
+        socket_path "$runtime_endpoint" --runtime-endpoint
+        runtime_endpoint=$socket
+    elif [ "$with_kubelet" = yes ] && ! same_socket "$kubelet_endpoint" "$listen"; then
+        runtime_endpoint=$kubelet_endpoint
+    elif [ -e "$root$config" ] || [ "$with_kubelet" = no ]; then
+        runtime_endpoint=$configured_endpoint
+    else
+        die "the kubelet uses the shim's socket already ($kubelet_endpoint_from), so its runtime" \
+            "is not known; say --runtime-endpoint PATH"
+    fi
+    same_socket "$runtime_endpoint" "$listen" && die "$runtime_endpoint is the shim's own socket"
+    if [ "$dry_run" = no ] && is_live && [ ! -S "$runtime_endpoint" ]; then
+        die "there is no socket $runtime_endpoint: the runtime must run"
+    fi
+    [ -e "$root$config" ] || return 0
+    same_socket "$runtime_endpoint" "$configured_endpoint" ||
+        die "$config has runtime_endpoint = \"$configured_endpoint\", but the runtime is" \
+            "$runtime_endpoint; change one of them"
+}
+
+# Those of a build, or, without one, that they are there.
+plan_binaries() {
+    local name
+    for name in "${binaries[@]}"; do
+        if [ -z "$build" ]; then
+            [ -x "$root$prefix/bin/$name" ] || die "$root$prefix/bin/$name is missing"
+        else
+            [ -x "$build/shim/$name" ] ||
+                die "$build/shim/$name is missing; build it first (cmake -G Ninja -S ${source%/*}" \
+                    "-B $build && ninja -C $build), or say --build"
+            stage "$build/shim/$name" "$prefix/bin/$name" 755
+            change "$prefix/bin/$name" "$work/new$prefix/bin/$name"
+        fi
+        [ "$name" = cri-device-shimctl ] || watch_program "$name"
+    done
+}
+
+# That of a build is seen as a change.
+watch_program() {
+    if [ -z "$build" ]; then
+        watch "$prefix/bin/$1"
+    else
+        watched+=("$prefix/bin/$1")
+    fi
+}
+
+# plan_document SOURCE PATH
+plan_document() {
+    [ -e "$1" ] || die "$1 is missing; build it first (ninja -C $build), or say --build"
+    stage "$1" "$2" 644
+    change "$2" "$work/new$2"
+}
+
+plan_documents() {
+    local share=$prefix/share page
+    plan_document "$source/example.toml" "$example_doc"
+    for page in cri-device-shim{,-bridge,-agent}.8; do
+        plan_document "$source/$page" "$share/man/man8/$page"
+    done
+    plan_document "$source/cri-device-shimctl.1" "$share/man/man1/cri-device-shimctl.1"
+    plan_document "$build/config/cri-device-shim.toml.5" "$share/man/man5/cri-device-shim.toml.5"
+    plan_document "$source/completion.bash" "$share/bash-completion/completions/cri-device-shimctl"
+    plan_document "$source/completion.zsh" "$share/zsh/site-functions/_cri-device-shimctl"
+}
+
+# This command, in one file, and what it makes units of: so it is there without the sources.
+plan_command() {
+    local lib=$prefix/lib/cri-device-shim unit
+    awk -v here="$here" '
+        /^# shellcheck / { next }
+        /^\. "\$here\// {
+            file = here "/" substr($2, 8, length($2) - 8)
+            while ((getline < file) > 0)
+                if ($0 !~ /^# shellcheck /) print
+            print ""
+            next
+        }
+        { print }' "$here/node.sh" >"$work/node.sh"
+    stage "$work/node.sh" "$lib/node.sh" 755
+    change "$lib/node.sh" "$work/new$lib/node.sh"
+    for unit in "${units[@]}" "$agent_unit"; do
+        plan_document "$templates/$unit" "$lib/$unit"
+    done
+}
+
+plan_kubelet() {
+    kubelet_drop_in_text >"$work/drop-in"
+    stage "$work/drop-in" "$kubelet_drop_in" 644
+    kubelet_command_changes || kubelet_restarts=no
+    change_unless_edited "$kubelet_drop_in" "$work/new$kubelet_drop_in"
+    if is_changed "$kubelet_drop_in" && exists "$root$kubelet_drop_in" &&
+        [ "$kubelet_restarts" = yes ]; then
+        say "$kubelet_exec_from: another ExecStart= than at the last install; it is taken over"
+    fi
+}
+
+# Where it is wanted no more, what was there before it.
+plan_agent() {
+    local path
+    if config_says cluster enabled; then
+        agent_wanted=yes
+        units+=("$agent_unit")
+        binaries+=("$agent_binary")
+        return 0
+    fi
+    for path in "$(wants_link "$agent_unit")" "$unit_dir/$agent_unit" "$prefix/bin/$agent_binary"; do
+        [ -z "${installed[$path]:-}" ] || change_unless_edited "$path" "$(original_of "$path")"
+    done
+}
+
+# An upgrade of the package leaves the kubelet alone, and asks nothing that was answered before.
+plan_install() {
+    [ -z "$build" ] || plan_command
+    plan_agent
+    plan_binaries
+    read_config
+    [ "$with_kubelet" = no ] || read_kubelet
+    if [ "$verb" != upgrade ]; then
+        choose_endpoint
+        plan_config
+    fi
+    [ -z "$build" ] || plan_documents
+    plan_units
+    plan_logind
+    [ "$with_kubelet" = no ] || plan_kubelet
+}
+
+# ---- doing it ----
+
+# apply_changes yes|no: all but the kubelet's, or only the kubelet's.
+apply_changes() {
+    local i of_kubelet
+    for i in "${!change_paths[@]}"; do
+        of_kubelet=no
+        [ "${change_paths[i]}" != "$kubelet_drop_in" ] || of_kubelet=yes
+        if [ $of_kubelet = "$1" ] && [ "$dry_run" = no ]; then
+            apply_change "${change_paths[i]}" "${change_goals[i]}"
+        fi
+    done
+}
+
+# The files first, the kubelet last.
+run_enable() {
+    plan_install
+    say_kept "it was edited; it stays as it is"
+    [ ${#change_paths[@]} -gt 0 ] || say "all files are as they should be"
+    [ "$dry_run" = no ] || show_changes
+    if [ "$dry_run" = no ] && [ ${#change_paths[@]} -gt 0 ]; then
+        record_changes
+    fi
+    apply_changes no
+    tell_logind
+    start_services
+    if is_changed "$kubelet_drop_in"; then
+        apply_changes yes
+        if [ "$kubelet_restarts" = yes ]; then
+            restart_kubelet
+        else
+            control daemon-reload
+        fi
+    fi
+    if [ "$with_kubelet" = no ] && [ "$verb" != upgrade ]; then
+        say "give the kubelet --container-runtime-endpoint=unix://$listen, and start it behind" \
+            "cri-device-shim.service; if its process has a name of its own, bridge.kubelet_processes" \
+            "in $config is to have it (config/README.md has more)"
+    fi
+    check_logind
+    # Either the changes of this run, or those of one that was cut off just before this.
+    if [ "$recorded" = yes ] || { [ "$dry_run" = no ] && [ -e "$store/manifest.new" ]; }; then
+        commit_changes
+    fi
+    [ "$dry_run" = yes ] || running_save
+}
+
+# Of a package that was replaced by another: what runs from it, if this node was enabled from it.
+run_upgrade() {
+    [ -n "${running[$prefix/bin/cri-device-shim]:-}" ] || return 0
+    with_kubelet=no
+    run_enable
+}
+
+say_kept() {
+    local path
+    for path in "${kept[@]}"; do
+        printf '%s: %s\n' "$root$path" "$1" >&2
+    done
+}
+

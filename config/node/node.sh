@@ -1,0 +1,205 @@
+#!/usr/bin/env bash
+# Has this node use cri-device-shim, or not: `cri-device-shimctl node` runs it, config/install.sh, and
+# what a package does at an upgrade. As root.
+#
+#   node.sh enable [OPTION]...    the kubelet uses its runtime through the shim; once more: what has changed
+#   node.sh disable [OPTION]...   as it was before
+#   node.sh upgrade               what was enabled from these files runs from those that are there now
+#
+#     --dry-run                 show every change as a diff and every command; touch nothing
+#     --root DIR                the node's root directory is DIR: for images; nothing is started
+#     --runtime-endpoint PATH   the runtime's socket, in place of the one the kubelet uses
+#     --no-kubelet              leave the kubelet's settings alone: something else starts it
+#     --force                   disable even if running pods lose their devices by it
+#     --build DIR               enable: install what was built there, too, from the sources around this
+#     --files                   disable: the files of an install with --build go, too, and the settings
+#     --prefix DIR              the binaries are in DIR/bin; default: of where this lies, or /usr/local
+#
+# To enable is: the three systemd units, enabled; that of the agent, where the settings have
+# [cluster] enabled = true; unless it is there, /etc/cri-device-shim/config.toml; a drop-in for
+# logind.conf, where [shutdown] of the settings needs more time than logind waits at a shutdown; and a
+# drop-in for kubelet.service, which adds one argument, --container-runtime-endpoint, orders the kubelet
+# behind the shim, and warns at the kubelet's start if its unit is another one by then. The runtime's
+# socket for config.toml is read from where the kubelet has it: its arguments (of kubeadm or of a unit
+# of any other kind), its configuration file, or its default. A kubelet that is started in a way not
+# understood here is not touched, and neither is anything else.
+#
+# A service is restarted if its own files changed, the daemon before the bridge, the kubelet only if its
+# arguments did. Units and drop-in that somebody has edited are kept, config.toml always. If a step
+# fails, what the earlier ones did is taken back. What was there before is kept in
+# /var/lib/cri-device-shim/install. Of two runs at the same time the second waits for the first.
+#
+# A pod whose devices came through the shim keeps them as long as its containers run; made anew
+# without the shim they would have none, and nobody would notice. So disable names such pods and
+# ends, unless told --force.
+set -euo pipefail
+export LC_ALL=C
+umask 022
+
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+source=${here%/*} # with --build
+build=            # none: the binaries are there
+prefix=/usr/local
+[[ $here != */lib/cri-device-shim ]] || prefix=${here%/lib/cri-device-shim}
+root=
+runtime_endpoint=
+verb=
+dry_run=no
+force=no
+with_kubelet=yes
+with_files=no
+
+config=/etc/cri-device-shim/config.toml
+example_doc= # where the description of all settings goes
+default_listen=/run/cri-device-shim/cri-device-shim.sock
+unit_dir=/etc/systemd/system
+# Sorts behind kubeadm's 10-kubeadm.conf, which sets ExecStart=, too.
+kubelet_drop_in=$unit_dir/kubelet.service.d/90-cri-device-shim.conf
+units=(cri-device-shim.socket cri-device-shim.service cri-device-shim-bridge.service)
+binaries=(cri-device-shim cri-device-shim-bridge cri-device-shimctl)
+agent_unit=cri-device-shim-agent.service # with the next: only where it is wanted
+agent_binary=cri-device-shim-agent
+agent_wanted=no
+templates=     # where units are that are made into the node's
+package_units= # the same on the node, where systemd finds them by itself; else empty
+program=       # the daemon's
+
+# shellcheck source=config/node/files.sh
+. "$here/files.sh"
+# shellcheck source=config/node/running.sh
+. "$here/running.sh"
+# shellcheck source=config/node/drop_ins.sh
+. "$here/drop_ins.sh"
+# shellcheck source=config/node/config.sh
+. "$here/config.sh"
+# shellcheck source=config/node/kubelet.sh
+. "$here/kubelet.sh"
+# shellcheck source=config/node/units.sh
+. "$here/units.sh"
+# shellcheck source=config/node/logind.sh
+. "$here/logind.sh"
+# shellcheck source=config/node/services.sh
+. "$here/services.sh"
+# shellcheck source=config/node/enable.sh
+. "$here/enable.sh"
+# shellcheck source=config/node/disable.sh
+. "$here/disable.sh"
+
+say() { printf '%s\n' "$*"; }
+
+parse_options() {
+    verb=${1:-}
+    case $verb in
+        enable | disable | upgrade) shift ;;
+        *) die "the first word is enable, disable or upgrade" ;;
+    esac
+    while [ $# -gt 0 ]; do
+        case $1 in
+            --dry-run) dry_run=yes ;;
+            --files) with_files=yes ;;
+            --force) force=yes ;;
+            --no-kubelet) with_kubelet=no ;;
+            --build | --prefix | --root | --runtime-endpoint)
+                [ -n "${2:-}" ] || die "$1 needs a value"
+                set_option "$1" "$2"
+                shift
+                ;;
+            *) die "unknown option $1; see --help" ;;
+        esac
+        shift
+    done
+}
+
+set_option() {
+    case $1 in
+        --build) build=$2 ;;
+        --prefix) prefix=${2%/} ;;
+        --root) root=$(cd "$2" && pwd) || exit 1 ;;
+        --runtime-endpoint) runtime_endpoint=$2 ;;
+    esac
+    [ "$root" != / ] || root=
+    [[ $prefix =~ ^/[A-Za-z0-9._/+-]*$ ]] || die "--prefix $prefix: expected a plain absolute path"
+}
+
+# Where this and the units are: in the sources, or where an install or a package has put them.
+find_files() {
+    for templates in "$source" "$here" "${here%/*}/systemd/system"; do
+        [ ! -e "$templates/cri-device-shim.socket" ] || break
+    done
+    [[ $templates != */systemd/system ]] || package_units=$prefix/lib/systemd/system
+    program=${here%/lib/cri-device-shim}/bin/cri-device-shim
+    [ -z "$build" ] || program=$build/shim/cri-device-shim
+}
+
+check_tools() {
+    local tool
+    for tool in awk diff flock grep sed sha256sum stat; do
+        command -v $tool >/dev/null || die "$tool is missing on this machine"
+    done
+}
+
+# Until this process ends. On a directory that every node has, so that no file is left behind.
+lock_node() {
+    [ -d "$root/etc" ] || die "there is no $root/etc: not the root directory of a node"
+    exec 8<"$root/etc"
+    flock -n 8 && return 0
+    say "another change of this node is under way; waiting for it" >&2
+    flock -w 300 8 || die "another change of this node has been under way for five minutes"
+}
+
+# Whether nothing has started it before this run.
+is_new() {
+    local path=$unit_dir/$1
+    [ -z "$package_units" ] || path=$(wants_link "$1")
+    is_changed "$path" && ! exists "$work/undo$path"
+}
+
+# The end of every run. If it failed, everything is put back and runs as before.
+finish() {
+    local status=$? unit i back=()
+    trap - EXIT INT TERM HUP
+    set +e
+    if [ $status -ne 0 ] && { [ ${#applied[@]} -gt 0 ] || [ "$recorded" = yes ]; }; then
+        for ((i = ${#restarted[@]} - 1; i >= 0; i--)); do
+            unit=${restarted[i]}
+            ! is_new "$unit" || systemctl stop "$unit"
+        done
+        roll_back
+        for unit in "${restarted[@]}"; do
+            is_new "$unit" || back+=("$unit")
+        done
+        [ ${#restarted[@]} -eq 0 ] || systemctl daemon-reload
+        [ ${#back[@]} -eq 0 ] || systemctl restart "${back[@]}"
+        [ "$logind_told" = no ] || systemctl kill --signal=HUP "$LOGIND_UNIT"
+        printf 'error: all changes were taken back\n' >&2
+    fi
+    rm -rf "$work"
+    exit $status
+}
+
+say_commands() {
+    local line
+    [ ${#commands[@]} -gt 0 ] || return 0
+    if [ "$dry_run" = yes ]; then
+        say "then:"
+    else
+        say "systemd does not run here; on the node, if it runs:"
+    fi
+    for line in "${commands[@]}"; do
+        say "    $line"
+    done
+}
+
+parse_options "$@"
+check_tools
+lock_node
+find_files
+example_doc=$prefix/share/doc/cri-device-shim/example.toml
+store=$root/var/lib/cri-device-shim/install
+work=$(mktemp -d)
+trap finish EXIT
+trap 'exit 130' INT TERM HUP
+manifest_load
+running_load
+"run_$verb"
+say_commands

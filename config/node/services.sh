@@ -1,0 +1,176 @@
+# shellcheck shell=bash disable=SC2034,SC2154
+# The services of a node: started, restarted and stopped in the order that pods need, for node.sh to
+# source. Of the sourcing script: its settings, the changes of files.sh and the files of running.sh.
+
+restarted=() # units, in this order
+commands=()  # not run
+kubelet_restarts=yes # if its drop-in changes
+
+is_live() { [ -z "$root" ] && [ -d /run/systemd/system ]; }
+
+# systemctl, or a note of what is to be run where that cannot be.
+control() {
+    if [ "$dry_run" = no ] && is_live; then
+        say "systemctl $*"
+        systemctl "$@"
+    else
+        commands+=("systemctl $*")
+    fi
+}
+
+# Where that cannot be asked, what this run does not change is running.
+is_active() {
+    if is_live; then
+        systemctl --quiet is-active "$1"
+    else
+        if unit_changed "$1"; then return 1; fi
+    fi
+}
+
+# note_restarted UNIT...: they do not run now as they ran before.
+note_restarted() {
+    if [ "$dry_run" = no ] && is_live; then
+        restarted+=("$@")
+    fi
+}
+
+# restart UNIT...: in one transaction.
+restart() {
+    note_restarted "$@"
+    control restart "$@" || die "$* did not start; see journalctl ${*/#/-u }"
+}
+
+any_changed() {
+    local path
+    for path in "$@"; do
+        ! is_changed "$path" || return 0
+    done
+    return 1
+}
+
+# unit_changed UNIT...: the node's own, or the package's.
+unit_changed() {
+    local unit
+    for unit in "$@"; do
+        ! any_changed "$unit_dir/$unit" "$package_units/$unit" || return 0
+    done
+    return 1
+}
+
+# socket_path_in DIR...: of its unit, in the first of them that has one.
+socket_path_in() {
+    local dir
+    for dir in "$@"; do
+        ! grep ^ListenStream= "$dir/cri-device-shim.socket" 2>/dev/null || return 0
+    done
+}
+
+# Whether the socket's unit that systemd still knows has another path than the new one.
+socket_moves() {
+    local before=$root$unit_dir
+    ! is_changed "$unit_dir/cri-device-shim.socket" || before=$work/undo$unit_dir
+    [ "$(socket_path_in "$before" "$root$package_units")" != \
+        "$(socket_path_in "$root$unit_dir" "$root$package_units")" ]
+}
+
+# The daemon before the bridge: a new daemon serves an old bridge, too, and the bridge, whose
+# absence the kubelet does not forgive, finds it ready.
+start_services() {
+    local daemon=cri-device-shim.service socket=cri-device-shim.socket
+    local bridge=cri-device-shim-bridge.service
+    if unit_changed $socket && is_live && is_active $socket && socket_moves; then
+        note_restarted $socket $daemon
+        # While systemd knows the old path, to remove it. What it keeps for the daemon goes, too.
+        control stop $daemon $socket
+    fi
+    # While systemd knows one that goes.
+    if [ "$agent_wanted" = no ] && any_changed "$unit_dir/$agent_unit" "$(wants_link "$agent_unit")"; then
+        control stop "$agent_unit"
+    fi
+    if [ "$verb" = upgrade ] || unit_changed "${units[@]}" "$agent_unit"; then
+        control daemon-reload
+    fi
+    if unit_changed $socket || ! is_active $socket; then
+        restart $socket $daemon # together: no socket is started under a daemon that runs
+    elif unit_changed $daemon || any_changed "$prefix/bin/cri-device-shim" "$config" ||
+        ! is_active $daemon; then
+        restart $daemon
+    fi
+    # By default the feed's socket is beside the other.
+    if unit_changed $bridge $socket || any_changed "$prefix/bin/cri-device-shim-bridge" ||
+        ! is_active $bridge; then
+        restart $bridge
+    fi
+    if [ "$agent_wanted" = yes ] && { unit_changed "$agent_unit" || any_changed \
+        "$prefix/bin/$agent_binary" "$config" || ! is_active "$agent_unit"; }; then
+        restart "$agent_unit"
+    fi
+}
+
+restart_kubelet() {
+    control daemon-reload
+    [ "$verb" = disable ] || check_kubelet_command
+    if is_live && ! systemctl --quiet is-active kubelet.service; then
+        say "kubelet.service does not run; its settings count from its next start"
+        return 0
+    fi
+    restart kubelet.service
+    if [ "$dry_run" = no ] && is_live; then
+        kubelet_stays || die "kubelet.service does not stay up; see journalctl -u kubelet"
+    fi
+}
+
+# That systemd has understood the kubelet's unit as we have.
+check_kubelet_command() {
+    [ "$dry_run" = no ] && is_live || return 0
+    systemctl show -p ExecStart --value kubelet.service |
+        grep -qF -- "--container-runtime-endpoint=unix://$listen" ||
+        die "$kubelet_drop_in has no effect: something else sets ExecStart=;" \
+            "see systemctl cat kubelet.service"
+}
+
+# The kubelet's process, and how often systemd has started one by itself.
+kubelet_life() { systemctl show -p MainPID -p NRestarts --value kubelet.service; }
+
+# Whether somebody is connected to the shim; without ss nobody can tell.
+shim_is_used() {
+    ! command -v ss >/dev/null || [ -n "$(ss -xH state established src "$listen")" ]
+}
+
+# A kubelet that cannot reach its runtime ends, sooner or later; one that goes on for some seconds,
+# and with the shim, has reached it.
+kubelet_stays() {
+    local life good=0 seconds=0
+    life=$(kubelet_life)
+    while [ $good -lt 5 ]; do
+        if [ $seconds -ge 60 ]; then # it may wait for something else, such as its certificate
+            say "the kubelet runs, but has not come to the shim within a minute" >&2
+            return 0
+        fi
+        sleep 1
+        seconds=$((seconds + 1)) good=$((good + 1))
+        systemctl --quiet is-active kubelet.service || return 1
+        [ "$(kubelet_life)" = "$life" ] || return 1
+        [ "$verb" = disable ] || shim_is_used || good=0
+    done
+}
+
+# Those that are there: they are not, if an uninstall was cut off or kept something.
+stop_services() {
+    local unit present=()
+    for unit in "$agent_unit" "${units[@]}"; do
+        if exists "$root$unit_dir/$unit" || exists "$root$package_units/$unit"; then
+            present+=("$unit")
+        fi
+    done
+    [ ${#present[@]} -eq 0 ] || control stop "${present[@]}"
+}
+
+any_runs() {
+    local unit
+    is_live || return 1
+    for unit in "$agent_unit" "${units[@]}"; do
+        ! systemctl --quiet is-active "$unit" || return 0
+    done
+    return 1
+}
