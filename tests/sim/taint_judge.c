@@ -372,7 +372,7 @@ void taint_judge_rest(struct taint_world *t)
     }
     if (!t->untainted)
         return;
-    for (const struct tw_row *row = t->rows; row; row = row->next)
+    for (const struct row *row = t->rows; row; row = row->next)
         check_that(t->w,
                    row->kind != DEVICEMGR_RECORD_ENDING && row->kind != DEVICEMGR_RECORD_ORDER,
                    "what is taken back is kept no more: %s", row->key[0]);

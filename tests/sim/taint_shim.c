@@ -6,69 +6,7 @@
 #include <string.h>
 
 #include "devicemgr/endings.h"
-#include "tests/sim/heap.h"
 #include "tests/sim/taint_world.h"
-
-/* ---- rows ---- */
-
-static void row_free(struct tw_row *row)
-{
-    for (size_t i = 0; i < 3; i++)
-        free(row->key[i]);
-    free(row->value);
-    free(row);
-}
-
-static void rows_free(struct tw_row **rows)
-{
-    while (*rows) {
-        struct tw_row *row = *rows;
-
-        *rows = row->next;
-        row_free(row);
-    }
-}
-
-static struct tw_row *row_new(const struct devicemgr_record *from)
-{
-    struct tw_row *row = heap_alloc(1, sizeof *row);
-
-    row->kind = from->kind;
-    row->bytes = from->value_bytes;
-    for (size_t i = 0; i < 3; i++)
-        row->key[i] = heap_strdup(from->key[i]);
-    if (from->value) {
-        row->value = heap_alloc(from->value_bytes + 1, 1);
-        memcpy(row->value, from->value, from->value_bytes);
-    }
-    return row;
-}
-
-static bool is_same_row(const struct tw_row *a, const struct tw_row *b)
-{
-    return a->kind == b->kind && strcmp(a->key[0], b->key[0]) == 0 &&
-           strcmp(a->key[1], b->key[1]) == 0 && strcmp(a->key[2], b->key[2]) == 0;
-}
-
-/* Takes it. */
-static void store_row(struct taint_world *t, struct tw_row *row)
-{
-    for (struct tw_row **at = &t->rows; *at; at = &(*at)->next) {
-        struct tw_row *is = *at;
-
-        if (!is_same_row(is, row))
-            continue;
-        *at = is->next;
-        row_free(is);
-        break;
-    }
-    if (!row->value) {
-        row_free(row);
-        return;
-    }
-    row->next = t->rows;
-    t->rows = row;
-}
 
 /* ---- the store ---- */
 
@@ -81,14 +19,13 @@ static void on_commit(void *user, uint64_t commit, const struct devicemgr_record
     t->commit = commit;
     rows_free(&t->pending);
     for (size_t i = 0; i < records_len; i++) {
-        struct tw_row *row = row_new(&records[i]);
+        const struct devicemgr_record *row = &records[i];
         struct tw_pod *pod =
             row->kind == DEVICEMGR_RECORD_ENDING ? taint_pod_of(t, row->key[0]) : NULL;
 
         taint_note(t, "commit has %d %s %s %s", (int)row->kind, row->key[0], row->key[1],
                    row->key[2]);
-        row->next = t->pending;
-        t->pending = row;
+        rows_add(&t->pending, row);
         if (row->kind == DEVICEMGR_RECORD_RESOURCE)
             taint_plugin_carried(t, row->key[0]);
         if (pod) {
@@ -104,12 +41,10 @@ static void on_commit(void *user, uint64_t commit, const struct devicemgr_record
 
 static void note_durable(struct taint_world *t)
 {
-    while (t->pending) {
-        struct tw_row *row = t->pending;
+    for (const struct row *row = t->pending; row; row = row->next) {
         struct tw_pod *pod =
             row->kind == DEVICEMGR_RECORD_ENDING ? taint_pod_of(t, row->key[0]) : NULL;
 
-        t->pending = row->next;
         if (row->kind == DEVICEMGR_RECORD_RESOURCE)
             taint_plugin_stored(t, row->key[0]);
         if (pod) {
@@ -118,8 +53,8 @@ static void note_durable(struct taint_world *t)
             pod->asked_stored_ms = pod->asked_carried_ms;
             pod->unsure.stored = pod->unsure.carried;
         }
-        store_row(t, row);
     }
+    rows_store(&t->rows, &t->pending);
 }
 
 void taint_shim_commit_ends(struct taint_world *t, bool fails)
@@ -365,9 +300,8 @@ void taint_shim_start(struct taint_world *t)
     make_settings(t, &settings);
     t->core = devicemgr_new(&settings.all, &PORTS, t);
     /* the settings' taints count from its first event on, which has the time */
-    for (const struct tw_row *row = t->rows; row; row = row->next) {
-        const struct devicemgr_record record = {
-            row->kind, {row->key[0], row->key[1], row->key[2]}, row->value, row->bytes};
+    for (const struct row *row = t->rows; row; row = row->next) {
+        const struct devicemgr_record record = row_record(row);
 
         check_that(t->w, devicemgr_restore(t->core, t->now_ms, &record) == 0,
                    "what was stored is restored");

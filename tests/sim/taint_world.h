@@ -13,8 +13,8 @@
  * and everybody who is to go must go; then all taints are taken back, and every pod gets what it
  * asked for.
  *
- * `taint_world.c` is what happens, `taint_shim.c` the core with its ports and rows,
- * `taint_plugin.c` plugins, `taint_pod.c` the kubelet, `taint_runtime.c` the runtime,
+ * `taint_world.c` is what happens, `taint_shim.c` the core with its ports, `taint_plugin.c` plugins,
+ * `taint_pod.c` the kubelet, `taint_runtime.c` the runtime,
  * `taint_cluster.c` the API server, `taint_operator.c` who taints, `taint_truth.c` who is to go,
  * and when, `taint_judge.c` the properties.
  */
@@ -28,6 +28,7 @@
 #include "devicemgr/devicemgr.h"
 #include "tests/sim/property.h"
 #include "tests/sim/rng.h"
+#include "tests/sim/rows.h"
 #include "tests/sim/world.h"
 
 #define TW_NEVER UINT64_MAX
@@ -166,14 +167,6 @@ struct tw_stop {
     uint64_t kills_ms;
 };
 
-struct tw_row {
-    enum devicemgr_record_kind kind;
-    char *key[3];
-    void *value; /* NULL: it is to be deleted */
-    size_t bytes;
-    struct tw_row *next;
-};
-
 /* The operator's own request that is not answered. */
 struct tw_request {
     uint64_t number; /* 0: none */
@@ -213,7 +206,7 @@ struct taint_world {
     uint64_t tainted;   /* what was numbered before had not seen all taints */
     uint64_t failed_ms; /* when one failed last */
     bool store_fails;
-    struct tw_row *rows, *pending;
+    struct row *rows, *pending;
     uint64_t asked_ms[TW_ASKS];     /* when evictions were asked for */
     size_t asked_len, asked_before; /* in all, and in earlier lives */
 };
