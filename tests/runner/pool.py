@@ -91,11 +91,12 @@ def counted(job):
     return counts
 
 
-def _give_way(pid):
-    """To all other processes, also where each session has its share (sched(7), autogroup)."""
+def _give_way():
+    """To all other processes, also where each session has its share (sched(7), autogroup). In the
+    process itself, before its program begins: none of it has another nice value."""
     with contextlib.suppress(OSError):
-        os.setpriority(os.PRIO_PROCESS, pid, _NICE)
-        pathlib.Path(f"/proc/{pid}/autogroup").write_text(str(_NICE), encoding="ascii")
+        os.setpriority(os.PRIO_PROCESS, 0, _NICE)
+        pathlib.Path("/proc/self/autogroup").write_text(str(_NICE), encoding="ascii")
 
 
 class _Running:
@@ -120,13 +121,12 @@ class _Running:
         try:
             self._process = subprocess.Popen(
                 command, stdin=subprocess.DEVNULL, stdout=self._output, stderr=subprocess.STDOUT,
-                cwd=self.job.directory, env={**os.environ, **self.job.env}, start_new_session=True)
+                cwd=self.job.directory, env={**os.environ, **self.job.env}, start_new_session=True,
+                preexec_fn=_give_way if self.job.gives_way else None)
         except OSError as error:
             self._output.write(f"{error}\n".encode())
             self.job.statuses.append(127)
             return False
-        if self.job.gives_way:
-            _give_way(self._process.pid)
         self.file = os.pidfd_open(self._process.pid)
         return True
 
