@@ -44,7 +44,7 @@ static void count_kept_back(const struct state *state, const struct resource *re
                             struct devicemgr_capacity *capacity)
 {
     const struct order *withdrawal = orders_withdrawal(&state->orders, resource->name);
-    bool any = orders_of(&state->orders, resource->name) || tainted_any(state, resource->name);
+    bool any = tainted_or_ordered(state, resource->name);
 
     for (size_t i = 0; any && i < resource->devices.len; i++) {
         const struct device *device = &resource->devices.items[i];

@@ -84,11 +84,6 @@ void checkpoint_tick(struct state *state)
     state->dirty.due = true;
 }
 
-bool checkpoint_ready(const struct state *state)
-{
-    return state->dirty.due && state->dirty.rows && !state->checkpoint.commit;
-}
-
 static void note_stored(const struct dirty_thing *thing, bool is_stored)
 {
     if (thing->stored)

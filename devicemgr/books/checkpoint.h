@@ -36,7 +36,10 @@ void checkpoint_tick(struct state *state);
 uint64_t checkpoint_next_ms(const struct state *state);
 
 /* Whether checkpoint_begin() has something to do. */
-bool checkpoint_ready(const struct state *state);
+static inline bool checkpoint_ready(const struct checkpoint *checkpoint, const struct dirty *dirty)
+{
+    return dirty->due && dirty->rows && !checkpoint->commit;
+}
 /* Queues the commit of all dirty rows; its number. */
 uint64_t checkpoint_begin(struct state *state);
 /* It is over: `error` NULL, durable. False: it is not the one under way. */

@@ -28,22 +28,16 @@ void refused_fini(struct refused *refused)
     }
 }
 
-static struct refusal *find(const struct refused *refused, const char *pod_uid,
-                            const char *container)
+const struct refusal *refused_find(const struct refused *refused, const char *pod_uid,
+                                   const char *container)
 {
     size_t key_bytes;
     char *key = key_of(pod_uid, container, &key_bytes);
-    struct refusal *refusal;
+    const struct refusal *refusal;
 
     HASH_FIND(hh, refused->by_key, key, key_bytes, refusal);
     free(key);
     return refusal;
-}
-
-const struct refusal *refused_find(const struct refused *refused, const char *pod_uid,
-                                   const char *container)
-{
-    return find(refused, pod_uid, container);
 }
 
 void refused_note(struct refused *refused, uint64_t now_ms, const struct demand *demand,
@@ -55,8 +49,8 @@ void refused_note(struct refused *refused, uint64_t now_ms, const struct demand 
     if (demand_names_bytes(demand) > REFUSED_NAMES_BYTES_MAX)
         return;
     refusal = mem_alloc(1, sizeof *refusal);
-    before = find(refused, demand->pod_uid, demand->container);
     refusal->key = key_of(demand->pod_uid, demand->container, &key_bytes);
+    HASH_FIND(hh, refused->by_key, refusal->key, key_bytes, before);
     demand_copy(&refusal->demand, demand);
     refusal->word = word;
     refusal->clears = clears;

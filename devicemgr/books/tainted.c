@@ -38,6 +38,15 @@ static uint64_t since_ms(const struct state *state, const struct settings_taint 
     return state->now_ms;
 }
 
+static bool settings_by_health(const struct devicemgr_settings *settings)
+{
+    bool any = settings->taint_unhealthy_after_ms > 0;
+
+    for (size_t i = 0; i < settings->resources_len; i++)
+        any = any || settings->resources[i].taint_unhealthy_after_ms > 0;
+    return any;
+}
+
 void tainted_settings_changed(struct state *state)
 {
     struct tainted *tainted = &state->tainted;
@@ -60,6 +69,7 @@ void tainted_settings_changed(struct state *state)
     free_settings(tainted->settings, tainted->settings_len);
     tainted->settings = taints;
     tainted->settings_len = settings->taints_len;
+    tainted->by_health = settings_by_health(settings);
     for (struct health_guard *guard = tainted->guards; guard; guard = guard->hh.next)
         guard->next_ms = 0;
     tainted_changed(state, NULL);
@@ -186,17 +196,25 @@ bool tainted_each(const struct state *state, const char *resource, const char *i
     return more;
 }
 
-bool tainted_any(const struct state *state, const char *resource)
+static bool by_settings(const struct state *state, const char *resource)
 {
-    const struct resource_orders *of = orders_of(&state->orders, resource);
-
-    if (of && of->taints > 0)
-        return true;
     for (size_t i = 0; i < state->tainted.settings_len; i++) {
         if (strcmp(state->tainted.settings[i].resource, resource) == 0)
             return true;
     }
     return false;
+}
+
+bool tainted_any(const struct state *state, const char *resource)
+{
+    const struct resource_orders *of = orders_of(&state->orders, resource);
+
+    return (of && of->taints > 0) || by_settings(state, resource);
+}
+
+bool tainted_or_ordered(const struct state *state, const char *resource)
+{
+    return orders_of(&state->orders, resource) || by_settings(state, resource);
 }
 
 static bool keeps_nobody_back(void *user, const struct taint *taint)
@@ -212,20 +230,11 @@ bool tainted_kept_back(const struct state *state, const char *resource, const ch
              each_of_settings(state, resource, id, keeps_nobody_back, NULL));
 }
 
-bool tainted_no_execute(const struct state *state)
-{
-    const struct tainted *tainted = &state->tainted;
-
-    return state->orders.no_execute > 0 || tainted->settings_no_execute > 0 || tainted->guards ||
-           cluster_taints_any(&tainted->cluster);
-}
-
 /* ---- tolerations ---- */
 
-void tainted_note_pod(struct state *state, const char *pod_uid,
+void tainted_note_pod(struct state *state, struct pod *pod,
                       const struct devicemgr_annotation *annotations, size_t len)
 {
-    struct pod *pod = pods_edit(&state->pods, pod_uid);
     const char *annotation = NULL;
     struct text text = {0}, wrong = {0};
 
@@ -235,7 +244,7 @@ void tainted_note_pod(struct state *state, const char *pod_uid,
     }
     if (!pod || !pod_set_tolerations(pod, annotation, &wrong))
         return;
-    wake_pod(&state->wakes, pod_uid);
+    wake_pod(&state->wakes, pod->uid);
     if (wrong.len == 0)
         return;
     text_add(&text, "pod \"");

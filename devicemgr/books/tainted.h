@@ -19,10 +19,11 @@
 #include "devicemgr/things/cluster_taints.h"
 #include "devicemgr/things/consumers.h"
 #include "devicemgr/things/ids.h"
+#include "devicemgr/things/order.h"
 #include "devicemgr/things/taint.h"
 
 struct devicemgr_annotation;
-struct order;
+struct pod;
 struct state;
 
 /* One of the settings; it counts from when it came into them, in the life of this process. */
@@ -54,6 +55,7 @@ struct tainted {
     struct settings_taint *settings;
     size_t settings_len;
     size_t settings_no_execute; /* how many of those are */
+    bool by_health;             /* the settings have some resource's devices NoExecute by health */
     struct health_guard *guards;
     uint64_t changes; /* of what an operator, the settings or health have in force */
     uint64_t ends_ms; /* when the next order ends by itself; 0: it is to be found out */
@@ -68,8 +70,9 @@ void tainted_started(struct state *state);
 /* Taints of the resource (or driver) have come, have gone, or are others; NULL: of any. */
 void tainted_changed(struct state *state, const char *resource);
 
-/* What the pod tolerates, from its annotations as they are told now: all of them. */
-void tainted_note_pod(struct state *state, const char *pod_uid,
+/* What the pod (NULL: it is not known) tolerates, from its annotations as they are told now: all of
+ * them. */
+void tainted_note_pod(struct state *state, struct pod *pod,
                       const struct devicemgr_annotation *annotations, size_t len);
 
 /* Calls `each` for every taint in force on the device, until it returns false. Whether it never
@@ -78,18 +81,28 @@ bool tainted_each(const struct state *state, const char *resource, const char *i
                   bool (*each)(void *user, const struct taint *taint), void *user);
 /* Whether the operator or the settings taint any of the resource's devices: cheap. */
 bool tainted_any(const struct state *state, const char *resource);
+/* Likewise whether they have set anything for it, so that any of its devices may be kept back. */
+bool tainted_or_ordered(const struct state *state, const char *resource);
 /* Whether one of these keeps the device from new holders; for who tolerates nothing. */
 bool tainted_kept_back(const struct state *state, const char *resource, const char *id);
 /* Whether anything may be NoExecute at all: cheap. */
-bool tainted_no_execute(const struct state *state);
+static inline bool tainted_no_execute(const struct tainted *tainted, const struct orders *orders)
+{
+    return orders->no_execute > 0 || tainted->settings_no_execute > 0 || tainted->guards ||
+           cluster_taints_any(&tainted->cluster);
+}
 /* The taint of the operator, as it is. */
 struct taint tainted_of_order(const struct order *order);
 /* And that of the settings. */
 struct taint tainted_of_settings(const struct settings_taint *is);
 
 /* Orders that have ended by themselves go, and what devices' health leads to is looked at, as far
- * as that is due. To be called after events and ticks. */
+ * as that is due. To be called after events and ticks, unless there is nothing of either. */
 void tainted_review(struct state *state);
+static inline bool tainted_quiet(const struct tainted *tainted, const struct orders *orders)
+{
+    return !orders->tainted && !tainted->by_health && !tainted->guards;
+}
 /* When it is due by time alone; UINT64_MAX: never. */
 uint64_t tainted_next_ms(const struct state *state);
 

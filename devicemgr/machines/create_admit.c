@@ -192,8 +192,7 @@ static void admit(struct creates *creates, struct create *create,
     create->items = mem_alloc(create->demand.request.len, sizeof *create->items);
     create->wanted = mem_alloc(create->demand.request.len, sizeof *create->wanted);
     pod = know_sandbox(state, create, said->sandbox_attempt);
-    tainted_note_pod(state, create->demand.pod_uid, said->pod_annotations,
-                     said->pod_annotations_len);
+    tainted_note_pod(state, pod, said->pod_annotations, said->pod_annotations_len);
     if (pod && token)
         pod_note_token(pod, said->container);
     take_over(creates, create);

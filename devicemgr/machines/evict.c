@@ -273,7 +273,7 @@ void evicts_review(struct evicts *evicts)
         return;
     if (!evicts->adopted)
         adopt(evicts);
-    if (!evicts->by_uid && !tainted_no_execute(state)) {
+    if (!evicts->by_uid && !tainted_no_execute(&state->tainted, &state->orders)) {
         evicts->stale = 0;
         return;
     }

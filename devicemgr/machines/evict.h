@@ -27,12 +27,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "devicemgr/books/state.h"
 #include "devicemgr/things/limits.h"
 #include "devicemgr/things/mem.h"
 #include "devicemgr/words/reason.h"
 
 struct evictable;
-struct state;
 
 enum eviction_state {
     EVICTION_WAITS,
@@ -78,8 +78,15 @@ struct evicts {
 };
 
 void evicts_fini(struct evicts *evicts);
-/* Finds out who is to go now: after events and ticks. Costs nothing while nothing is NoExecute. */
+/* Finds out who is to go now: after events and ticks, unless nothing is NoExecute, and nothing was. */
 void evicts_review(struct evicts *evicts);
+static inline bool evicts_quiet(const struct evicts *evicts)
+{
+    const struct state *state = evicts->state;
+
+    return evicts->adopted && !evicts->by_uid && evicts->stale == 0 &&
+           !tainted_no_execute(&state->tainted, &state->orders);
+}
 /* The oldest step, for eviction_step_free(); NULL: nothing is to be done. */
 struct eviction_step *evicts_take(struct evicts *evicts);
 void eviction_step_free(struct eviction_step *step);

@@ -49,7 +49,7 @@ static void note_listed(struct state *state, const struct devicemgr_sandbox *tol
         return;
     sandbox = runtime_note_sandbox(state, told);
     if (sandbox == sandbox->pod->newest)
-        tainted_note_pod(state, sandbox->pod->uid, told->annotations, told->annotations_len);
+        tainted_note_pod(state, sandbox->pod, told->annotations, told->annotations_len);
     if (told->ready)
         note_ready(state, sandbox);
 }

@@ -50,8 +50,10 @@ struct sandbox *runtime_note_sandbox(struct state *state, const struct devicemgr
 
 void runtime_sandbox_ran(struct state *state, const struct devicemgr_sandbox *sandbox)
 {
-    sandbox_set_ran(runtime_note_sandbox(state, sandbox));
-    tainted_note_pod(state, sandbox->pod_uid, sandbox->annotations, sandbox->annotations_len);
+    struct sandbox *ran = runtime_note_sandbox(state, sandbox);
+
+    sandbox_set_ran(ran);
+    tainted_note_pod(state, ran->pod, sandbox->annotations, sandbox->annotations_len);
     ledger_pod_changed(state, sandbox->pod_uid);
 }
 

@@ -24,10 +24,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "devicemgr/books/state.h"
 #include "devicemgr/things/mem.h"
 #include "devicemgr/things/shutdown.h"
-
-struct state;
 
 /* What is to be done about a pod. */
 struct shutdown_step {
@@ -50,9 +49,15 @@ void shutdowns_restored(struct shutdowns *shutdowns);
 void shutdowns_told(struct shutdowns *shutdowns, const struct devicemgr_shutdown_said *said);
 /* Others may count; without groups there is no shutdown. */
 void shutdowns_settings_changed(struct shutdowns *shutdowns);
-/* Finds out what is to be done now: after events and ticks. Costs nothing while there is no
- * shutdown, and nothing is left of one. */
+/* Finds out what is to be done now: after events and ticks, unless there is no shutdown, and no pod
+ * that one may have ended. */
 void shutdowns_review(struct shutdowns *shutdowns);
+static inline bool shutdowns_quiet(const struct shutdowns *shutdowns)
+{
+    const struct state *state = shutdowns->state;
+
+    return !shutdown_under_way(&state->shutdown) && !state->endings.by_uid && !shutdowns->steps;
+}
 /* The oldest step, for shutdown_step_free(); NULL: nothing is to be done. */
 struct shutdown_step *shutdowns_take(struct shutdowns *shutdowns);
 void shutdown_step_free(struct shutdown_step *step);

@@ -14,16 +14,10 @@ static bool is_named(const struct devicemgr_create *request, size_t first, const
     return false;
 }
 
-/* The kubelet sends all names of each device. One of them alone may be another's, too: a driver may
- * have names for a device whoever has it, and for what all have in common. */
 static bool names_device(const struct devicemgr_create *request,
                          const struct granted_device *device)
 {
-    for (size_t i = 0; i < device->cdi.len; i++) {
-        if (!is_named(request, 0, device->cdi.v[i]))
-            return false;
-    }
-    return device->cdi.len > 0;
+    return granted_device_named(device, request->cdi_devices, request->cdi_devices_len);
 }
 
 bool claimed_by(const struct claim *claim, const struct devicemgr_create *request)

@@ -17,10 +17,10 @@ struct look ended_pod(const struct state *state, const char *pod_uid)
     return look;
 }
 
-struct look ended_sandbox(const struct state *state, const struct demand *demand)
+struct look ended_sandbox(const struct state *state, const char *pod_uid,
+                          const struct sandbox *sandbox)
 {
-    const struct sandbox *sandbox = pods_find_sandbox(&state->pods, demand->sandbox_id);
-    struct look look = ended_pod(state, demand->pod_uid);
+    struct look look = ended_pod(state, pod_uid);
 
     if (look.step == LOOK_GO && (!sandbox || sandbox->state != SANDBOX_OPEN)) {
         look.step = LOOK_REFUSE;

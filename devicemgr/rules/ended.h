@@ -7,12 +7,13 @@
 
 #include "devicemgr/rules/look.h"
 
-struct demand;
+struct sandbox;
 struct state;
 
 /* A sandbox, or a container with or without devices. GO or REFUSE. */
 struct look ended_pod(const struct state *state, const char *pod_uid);
-/* A container in the sandbox of the demand, which is to be there, and open. Likewise. */
-struct look ended_sandbox(const struct state *state, const struct demand *demand);
+/* A container in this sandbox, which is to be there (NULL: it is not), and open. Likewise. */
+struct look ended_sandbox(const struct state *state, const char *pod_uid,
+                          const struct sandbox *sandbox);
 
 #endif

@@ -174,7 +174,7 @@ size_t evictable_each(const struct state *state,
 {
     struct walk walk = {.state = state, .each = each, .user = user};
 
-    if (!tainted_no_execute(state))
+    if (!tainted_no_execute(&state->tainted, &state->orders))
         return 0;
     look_at_plugins(&walk);
     look_at_claims(&walk);

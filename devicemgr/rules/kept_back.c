@@ -22,13 +22,10 @@ bool kept_back_has(const struct state *state, const struct wanted *wanted, const
 const struct order *kept_back_by(const struct state *state, const struct wanted *wanted,
                                  const char *id)
 {
-    const struct resource_orders *of = orders_of(&state->orders, wanted->want->resource);
-    const struct order *order;
+    const struct order *order = wanted->orders->withdrawal;
 
-    if (!of)
-        return NULL;
-    order =
-        of->withdrawal ? of->withdrawal : orders_cordon(&state->orders, wanted->want->resource, id);
+    if (!order)
+        order = orders_cordon(&state->orders, wanted->want->resource, id);
     return order && !kept_back_has(state, wanted, id) ? order : NULL;
 }
 
@@ -43,9 +40,9 @@ static struct look look_of(const struct wanted *wanted, const struct order *orde
                    .words = order->words.reason}};
 }
 
-struct look kept_back_withdrawn(const struct state *state, const struct wanted *wanted)
+struct look kept_back_withdrawn(const struct wanted *wanted)
 {
-    const struct order *order = orders_withdrawal(&state->orders, wanted->want->resource);
+    const struct order *order = wanted->orders->withdrawal;
 
     return order ? look_of(wanted, order) : (struct look){0};
 }
@@ -57,7 +54,7 @@ struct look kept_back_of_ids(const struct state *state, const struct wanted *wan
 {
     struct look look = {0};
 
-    for (size_t i = 0; orders_of(&state->orders, wanted->want->resource) && i < ids->len; i++) {
+    for (size_t i = 0; i < ids->len; i++) {
         const struct order *order = kept_back_by(state, wanted, ids->v[i]);
 
         if (!order)

@@ -54,6 +54,7 @@
 #pragma GCC poison resources_add resources_edit resources_fini resources_mutable resources_remove
 #pragma GCC poison sandbox_set_doubted sandbox_set_epoch sandbox_set_open sandbox_set_ran
 #pragma GCC poison sandbox_set_ready sandbox_set_remade_by sandbox_set_stopped sandbox_set_stopping
+#pragma GCC poison tainted_note_pod
 /* clang-format on */
 
 #endif

@@ -33,11 +33,11 @@ static struct pool pool_fill(const struct state *state, const struct wanted *wan
         pool.free++;
         if (!device->healthy)
             continue;
-        if (kept_back_by(state, wanted, device->id)) {
+        if (wanted->orders && kept_back_by(state, wanted, device->id)) {
             ids_add(&pool.kept_back, device->id);
             continue;
         }
-        if (tainted_for(state, wanted, device->id)) {
+        if (wanted->tainted && tainted_for(state, wanted, device->id)) {
             ids_add(&pool.tainted, device->id);
             continue;
         }
@@ -93,8 +93,10 @@ static struct look choose_from(const struct state *state, const struct wanted *w
 {
     size_t count = wanted->want->count;
     bool usable = resource_usable(wanted->resource);
-    struct look withdrawn = kept_back_withdrawn(state, wanted);
+    struct look withdrawn = {0};
 
+    if (wanted->orders)
+        withdrawn = kept_back_withdrawn(wanted);
     if (pool->len < count && withdrawn.step != LOOK_GO)
         return withdrawn;
     if (!usable && (wanted->resource->devices.len == 0 || pool->free >= count))

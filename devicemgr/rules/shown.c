@@ -232,8 +232,7 @@ void shown_count(const struct state *state, const struct resource *resource, siz
     *devices = *healthy = 0;
     if (resource->shown.version == 0)
         return;
-    if (orders_of(&state->orders, resource->name) ||
-        tainted_any(state, resource->name)) { /* any of them may be kept back */
+    if (tainted_or_ordered(state, resource->name)) { /* any of them may be kept back */
         struct tally tally = {devices, healthy};
 
         shown_devices(state, resource->name, tally_one, &tally);

@@ -57,7 +57,7 @@ struct look tainted_of_ids(const struct state *state, const struct wanted *wante
 {
     struct look look = {0};
 
-    for (size_t i = 0; tainted_any(state, wanted->want->resource) && i < ids->len; i++) {
+    for (size_t i = 0; i < ids->len; i++) {
         struct seeking seeking = find(state, wanted, ids->v[i], TAINT_NO_EXECUTE);
 
         if (!seeking.is)
@@ -74,31 +74,13 @@ struct look tainted_of_ids(const struct state *state, const struct wanted *wante
 
 /* ---- claims ---- */
 
-/* By all its names: one of them may be common to all devices of the driver. */
-static bool names_device(const struct devicemgr_create *request,
-                         const struct granted_device *device)
-{
-    size_t named = 0;
-
-    for (size_t i = 0; i < device->cdi.len; i++) {
-        for (size_t k = 0; k < request->cdi_devices_len; k++) {
-            if (strcmp(request->cdi_devices[k], device->cdi.v[i]) == 0) {
-                named++;
-                break;
-            }
-        }
-    }
-    return device->cdi.len > 0 && named == device->cdi.len;
-}
-
 static void look_at_granted(struct seeking *seeking, const struct claim *claim,
                             const struct granted_device *device, struct look *look)
 {
     const struct consumers *consumers =
         consumers_find(seeking->state->tainted.consumers, claim->uid);
-    char *id = mem_alloc(strlen(device->pool) + strlen(device->device) + 2, 1);
+    char *id = granted_device_id(device);
 
-    strcpy(stpcpy(stpcpy(id, device->pool), "/"), device->device);
     seeking->also = consumers_tolerations(consumers, claim->driver, device->pool, device->device);
     tainted_each(seeking->state, claim->driver, id, seek, seeking);
     if (seeking->is) {
@@ -115,7 +97,8 @@ static void look_at_claim(struct seeking *seeking, const struct claim *claim,
                           const struct devicemgr_create *request, struct look *look)
 {
     for (size_t i = 0; i < claim->devices.len && look->step == LOOK_GO; i++) {
-        if (names_device(request, &claim->devices.v[i]))
+        if (granted_device_named(&claim->devices.v[i], request->cdi_devices,
+                                 request->cdi_devices_len))
             look_at_granted(seeking, claim, &claim->devices.v[i], look);
     }
 }
@@ -129,7 +112,7 @@ struct look tainted_of_claims(const struct state *state, const struct devicemgr_
     struct text ignored = {0};
     struct look look = {0};
 
-    if (!claim || !tainted_no_execute(state))
+    if (!claim || !tainted_no_execute(&state->tainted, &state->orders))
         return look;
     for (size_t i = 0; i < request->pod_annotations_len; i++) {
         const struct devicemgr_annotation *is = &request->pod_annotations[i];
@@ -150,8 +133,6 @@ struct look tainted_of_claims(const struct state *state, const struct devicemgr_
 
 bool tainted_for(const struct state *state, const struct wanted *wanted, const char *id)
 {
-    if (!tainted_any(state, wanted->want->resource))
-        return false;
     if (find(state, wanted, id, TAINT_NO_EXECUTE).is)
         return true;
     return !kept_back_has(state, wanted, id) && find(state, wanted, id, TAINT_NO_SCHEDULE).is;

@@ -35,7 +35,7 @@ struct look usable_sandbox(const struct state *state, const struct wanted *first
 {
     const struct demand *demand = first->demand;
     const struct sandbox *sandbox = pods_find_sandbox(&state->pods, demand->sandbox_id);
-    struct look look = ended_sandbox(state, demand);
+    struct look look = ended_sandbox(state, demand->pod_uid, sandbox);
 
     look.reason.resource = first->want->resource;
     if (look.step != LOOK_GO)
@@ -100,12 +100,13 @@ struct look usable_ids(const struct state *state, const struct wanted *wanted,
                        const struct ids *ids)
 {
     const struct resource *resource = wanted->resource;
-    struct look look;
+    struct look look = {0};
 
     if (!resource)
         return usable_unknown(state, wanted->want);
-    look = tainted_of_ids(state, wanted, ids);
-    if (look.step == LOOK_GO)
+    if (wanted->tainted)
+        look = tainted_of_ids(state, wanted, ids);
+    if (look.step == LOOK_GO && wanted->orders)
         look = kept_back_of_ids(state, wanted, ids);
     if (look.step != LOOK_GO)
         return look;

@@ -14,6 +14,8 @@ void wanted_look_up(const struct state *state, const struct demand *demand, stru
             .settings = state_settings_of(state, name),
             .resource = resources_find(state->resources, name),
             .has = allocations_find(&state->allocations, demand->pod_uid, demand->container, name),
+            .orders = orders_of(&state->orders, name),
+            .tainted = tainted_any(state, name),
         };
     }
 }

@@ -10,6 +10,7 @@
 struct allocation;
 struct devicemgr_resource_settings;
 struct resource;
+struct resource_orders;
 struct state;
 
 /* One resource. What it points to counts until the state changes. */
@@ -17,8 +18,10 @@ struct wanted {
     const struct demand *demand; /* whose */
     const struct request_item *want;
     const struct devicemgr_resource_settings *settings;
-    const struct resource *resource; /* NULL: there is none of this name */
-    const struct allocation *has;    /* what the container has of it already; NULL: nothing */
+    const struct resource *resource;      /* NULL: there is none of this name */
+    const struct allocation *has;         /* what the container has of it already; NULL: nothing */
+    const struct resource_orders *orders; /* what an operator has set for it; NULL: nothing */
+    bool tainted; /* an operator, or the settings, taint some of its devices */
 };
 
 /* Fills `all`, one for each of the request's items, in their order. */

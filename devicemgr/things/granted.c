@@ -14,6 +14,25 @@ char *granted_device_id(const struct granted_device *device)
     return id;
 }
 
+static bool is_among(const char *const *names, size_t names_len, const char *name)
+{
+    for (size_t i = 0; i < names_len; i++) {
+        if (strcmp(names[i], name) == 0)
+            return true;
+    }
+    return false;
+}
+
+bool granted_device_named(const struct granted_device *device, const char *const *names,
+                          size_t names_len)
+{
+    for (size_t i = 0; i < device->cdi.len; i++) {
+        if (!is_among(names, names_len, device->cdi.v[i]))
+            return false;
+    }
+    return device->cdi.len > 0;
+}
+
 void granted_fini(struct granted *granted)
 {
     for (size_t i = 0; i < granted->len; i++) {

@@ -20,6 +20,11 @@ struct granted_device {
 
 /* "pool/device", as people read it; the caller frees it. */
 char *granted_device_id(const struct granted_device *device);
+/* Whether all its names are among these. The kubelet sends all of each device; one of them alone may
+ * be another's, too: a driver may have names for a device whoever has it, and for what all of its
+ * devices have in common. */
+bool granted_device_named(const struct granted_device *device, const char *const *names,
+                          size_t names_len);
 
 /* A zeroed struct is an empty list. */
 struct granted {

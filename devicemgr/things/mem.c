@@ -1,12 +1,7 @@
 #include "devicemgr/things/mem.h"
 
-#define GROW_LEN_MIN 8
-
-/* Grows at powers of two, so that no capacity need be kept. */
-void *mem_grow(void *array, size_t len, size_t bytes)
+void *mem_enlarge(void *array, size_t len, size_t bytes)
 {
-    if (len != 0 && (len < GROW_LEN_MIN || (len & (len - 1)) != 0))
-        return array;
     array = reallocarray(array, len < GROW_LEN_MIN ? GROW_LEN_MIN : 2 * len, bytes);
     if (!array)
         abort();

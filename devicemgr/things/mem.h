@@ -5,6 +5,7 @@
 #ifndef DEVICEMGR_THINGS_MEM_H
 #define DEVICEMGR_THINGS_MEM_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
@@ -48,8 +49,16 @@ static inline const char *mem_text_move(char **end, const char *text)
     return copy;
 }
 
-/* Room for one more behind `len` objects of `bytes`; call it before each append. */
-void *mem_grow(void *array, size_t len, size_t bytes);
+/* Room for one more behind `len` objects of `bytes`; call it before each append. It grows at powers
+ * of two, so that no capacity need be kept. */
+#define GROW_LEN_MIN 8
+void *mem_enlarge(void *array, size_t len, size_t bytes);
+static inline void *mem_grow(void *array, size_t len, size_t bytes)
+{
+    bool full = len == 0 || (len >= GROW_LEN_MIN && (len & (len - 1)) == 0);
+
+    return full ? mem_enlarge(array, len, bytes) : array;
+}
 
 /*
  * The parts joined by NUL bytes, as a hash key: no two different lists give equal keys. The caller

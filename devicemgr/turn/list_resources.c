@@ -66,7 +66,7 @@ static void count(const struct state *state, const struct resource *resource, co
 static void count_kept_back(const struct state *state, const struct resource *resource,
                             struct devicemgr_resource *row)
 {
-    bool any = orders_of(&state->orders, resource->name) || tainted_any(state, resource->name);
+    bool any = tainted_or_ordered(state, resource->name);
 
     for (size_t i = 0; any && i < resource->devices.len; i++) {
         const struct device *device = &resource->devices.items[i];
@@ -85,9 +85,7 @@ static void count_kept_back(const struct state *state, const struct resource *re
 /* What is to be looked at. */
 static size_t steps_of(const struct state *state, const struct resource *resource)
 {
-    size_t steps = orders_of(&state->orders, resource->name) || tainted_any(state, resource->name)
-                       ? resource->devices.len
-                       : 0;
+    size_t steps = tainted_or_ordered(state, resource->name) ? resource->devices.len : 0;
 
     for (const struct allocation *a = state->allocations.by_key; a; a = a->hh.next)
         steps += strcmp(a->resource, resource->name) == 0 ? a->ids.len : 0;

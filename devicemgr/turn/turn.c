@@ -132,6 +132,13 @@ static void begin_commit(struct devicemgr *mgr)
     ends_commit_began(&mgr->ends, commit);
 }
 
+static void review_ends(struct devicemgr *mgr)
+{
+    tainted_review(&mgr->state);
+    evict_turn(mgr);
+    shutdown_turn(mgr);
+}
+
 /* A commit begins only when nothing else is left to do, so that it takes all rows there are. */
 void devicemgr_run(struct devicemgr *mgr)
 {
@@ -142,9 +149,8 @@ void devicemgr_run(struct devicemgr *mgr)
         return;
     mgr->running = true;
     for (;;) {
-        tainted_review(state);
-        evict_turn(mgr); /* who is not to go any more has nothing sent */
-        shutdown_turn(mgr);
+        if (!end_quiet(mgr))
+            review_ends(mgr); /* who is not to go any more has nothing sent */
         if (state->actions.first)
             actions_carry_out(&state->actions, mgr->ports, mgr->user);
         if (state->allocations.changed)
@@ -153,7 +159,7 @@ void devicemgr_run(struct devicemgr *mgr)
             advertise_pass(state);
         if (state->wakes.woken_len > 0) {
             advance_woken(mgr);
-        } else if (checkpoint_ready(state)) {
+        } else if (checkpoint_ready(&state->checkpoint, &state->dirty)) {
             begin_commit(mgr);
         } else if (unchecked) {
             unchecked = false;
@@ -301,7 +307,8 @@ bool devicemgr_create(struct devicemgr *mgr, uint64_t now_ms, uint64_t create,
                       const struct devicemgr_create *request)
 {
     state_at(&mgr->state, now_ms);
-    if (is_tainted(mgr, create, request) || turn_claims_refuse(mgr, create, request))
+    if (request->cdi_devices_len > 0 && /* perhaps of claims */
+        (is_tainted(mgr, create, request) || turn_claims_refuse(mgr, create, request)))
         return true;
     if (creates_begin(&mgr->creates, create, request))
         return true;
