@@ -10,12 +10,13 @@ BUILD_PACKAGES=(
     libcurl4-openssl-dev libssl-dev libyaml-dev libsystemd-dev
     uthash-dev
 )
-RUNTIME_PACKAGES=(libmicrohttpd12 libsmartcols1 libcurl4 libyaml-0-2 libsystemd0 containerd runc busybox-static python3-grpcio python3-protobuf)
+RUNTIME_PACKAGES=(libmicrohttpd12 libsmartcols1 libcurl4 libyaml-0-2 libsystemd0 containerd runc busybox-static procps python3-grpcio python3-protobuf)
 TEST_PACKAGES=(
     libcmocka-dev python3-h2 python3-pytest nghttp2-client clang libclang-rt-14-dev systemd
     openssl python3-jsonschema python3-websocket python3-yaml shellcheck zsh iproute2
     dbus python3-dbusmock man-db groff-base
     chromium fonts-dejavu-core prometheus
+    dpkg-dev
 )
 
 # packages_missing NAME...: prints those that are not installed.

@@ -80,6 +80,9 @@ plan_documents() {
     done
     plan_document "$source/cri-device-shimctl.1" "$share/man/man1/cri-device-shimctl.1"
     plan_document "$build/config/cri-device-shim.toml.5" "$share/man/man5/cri-device-shim.toml.5"
+    plan_document "$source/prometheus/alerts.yaml" "$share/cri-device-shim/alerts.yaml"
+    plan_document "$source/grafana/dashboard.json" "$share/cri-device-shim/dashboard.json"
+    plan_document "$source/agent-rbac.yaml" "$share/cri-device-shim/agent-rbac.yaml"
     plan_document "$source/completion.bash" "$share/bash-completion/completions/cri-device-shimctl"
     plan_document "$source/completion.zsh" "$share/zsh/site-functions/_cri-device-shimctl"
 }

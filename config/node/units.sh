@@ -1,6 +1,6 @@
 # shellcheck shell=bash disable=SC2154
 # The systemd units with the paths of a node, for node.sh to source. Of the sourcing script:
-# $templates, $package_units, $work, $prefix, $units, $unit_dir and what install_config.sh reads.
+# $templates, $package_units, $work, $prefix, $units, $unit_dir and what config.sh reads.
 
 # mount_units PATH...: what a mount unit would be called that any of them lies on, as
 # systemd-escape(1) has it.

@@ -37,6 +37,9 @@ DOCUMENTS = {f"{MANUALS}/man8/cri-device-shim.8": "cri-device-shim.8",
              f"{MANUALS}/man8/cri-device-shim-bridge.8": "cri-device-shim-bridge.8",
              f"{MANUALS}/man1/cri-device-shimctl.1": "cri-device-shimctl.1",
              f"{MANUALS}/man8/cri-device-shim-agent.8": "cri-device-shim-agent.8",
+             "usr/local/share/cri-device-shim/alerts.yaml": "prometheus/alerts.yaml",
+             "usr/local/share/cri-device-shim/dashboard.json": "grafana/dashboard.json",
+             "usr/local/share/cri-device-shim/agent-rbac.yaml": "agent-rbac.yaml",
              "usr/local/share/bash-completion/completions/cri-device-shimctl": "completion.bash",
              "usr/local/share/zsh/site-functions/_cri-device-shimctl": "completion.zsh"}
 LIB = "usr/local/lib/cri-device-shim"
@@ -740,6 +743,24 @@ def packaged(one):
     return one
 
 
+def test_a_package_brings_what_an_install_does(directory):
+    """But for where Debian has the units and zsh's completions; and a package's own papers."""
+    tree = directory / "tree"
+    subprocess.run(["cmake", "--install", BINARY.parents[1], "--prefix", "/usr"], check=True,
+                   env={**os.environ, "DESTDIR": str(tree)}, stdout=subprocess.DEVNULL, timeout=60)
+    brought = {str(path.relative_to(tree / "usr")) for path in tree.rglob("*") if path.is_file()}
+    parts = {f"lib/cri-device-shim/{path.name}" for path in (ROOT / "config/node").glob("*.sh")}
+    papers = {f"share/doc/cri-device-shim/{name}" for name in ("changelog", "copyright")}
+    installed = {path.removeprefix("usr/local/") for path in INSTALLED | AGENT
+                 if path.startswith("usr/local/")}
+    assert brought == parts | papers | {
+        f"lib/systemd/system/{path.rpartition('/')[2]}" if path.endswith((".service", ".socket")) else
+        path.replace("site-functions", "vendor-completions") for path in installed}
+    for unit in (tree / "usr/lib/systemd/system").iterdir():
+        source = (ROOT / "config" / unit.name).read_text()
+        assert unit.read_text() == source.replace("/usr/local/bin/", "/usr/bin/")
+
+
 def package_command(node, *words, refused=False):
     return node_command(node, *words, prefix="/usr", refused=refused)
 
@@ -767,6 +788,21 @@ def test_units_of_a_package_are_used_as_they_are(packaged):
     package_command(packaged, "disable")
     after = packaged.tree()
     assert files_of(after) - files_of(before) == {CONFIG, "var/lib/cri-device-shim/install/manifest"}
+
+
+def test_from_an_install_to_a_package(packaged):
+    """Under pods: the package's own programs and units take over, by restarts; files of the install stay."""
+    packaged.install()
+    installed = packaged.tree()
+    done = commands(package_command(packaged, "enable"))
+    assert done == ["systemctl daemon-reload", "systemctl restart cri-device-shim.socket cri-device-shim.service",
+                    "systemctl restart cri-device-shim-bridge.service"]
+    gone = files_of(installed) - files_of(packaged.tree())
+    assert gone == {f"{UNITS}/{path.name}" for path in TEMPLATES.values() if "agent" not in path.name}
+    assert commands(package_command(packaged, "enable")) == []
+    package_command(packaged, "disable")
+    left = {path for path in files_of(packaged.tree()) if path.startswith("usr/local/")}
+    assert left == {path for path in INSTALLED if path.startswith("usr/local/")}
 
 
 def test_upgrade_of_a_package(packaged):

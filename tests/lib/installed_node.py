@@ -31,10 +31,11 @@ while True:
 
 
 class InstalledNode(Machine):
-    """A machine with a runtime and a kubelet, on which install.sh has not run yet."""
+    """A machine with a runtime and a kubelet, on which install.sh has not run yet; `settings`: of a
+    Machine."""
 
-    def __init__(self, directory):
-        super().__init__(directory)
+    def __init__(self, directory, **settings):
+        super().__init__(directory, **settings)
         kubelet = self.root / "usr/local/bin/kubelet"
         kubelet.parent.mkdir()
         kubelet.write_text(KUBELET)

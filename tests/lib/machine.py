@@ -34,10 +34,9 @@ BOOT = """
         mount -t tmpfs tmpfs /run
         umount -R /sys/fs/cgroup
         {mount_cgroups}
-        for path in {own}; do mount --bind {root}/$path /$path; done
-        {mount_binds}
+        {mounts}
         exec env -i container=other PATH=/usr/sbin:/usr/bin:/sbin:/bin \\
-            SYSTEMD_UNIT_PATH=/etc/systemd/system:{base} SYSTEMD_GENERATOR_PATH={base}/none \\
+            SYSTEMD_UNIT_PATH={unit_path} SYSTEMD_GENERATOR_PATH={base}/none \\
             {systemd} --system --unit=multi-user.target --log-target=console --show-status=no'
 """
 LEGACY = """mount -t tmpfs tmpfs /sys/fs/cgroup
@@ -45,6 +44,11 @@ LEGACY = """mount -t tmpfs tmpfs /sys/fs/cgroup
         mount -t cgroup -o none,name=systemd,xattr cgroup /sys/fs/cgroup/systemd
 """
 UNIFIED = "mount -t cgroup2 cgroup2 /sys/fs/cgroup"
+# In memory, since what this machine has its files on may be an overlay itself.
+OVERLAYS = "/run/.overlays"
+OVERLAY = """mkdir -p {at}/upper {at}/work {at}/merged
+        mount -t overlay overlay -o lowerdir={path},upperdir={at}/upper,workdir={at}/work {at}/merged
+"""
 CONTAINERS_NEED = {"cpu", "cpuset", "memory", "pids"}  # of a cgroup's controllers
 
 
@@ -76,15 +80,18 @@ def _legacy_controllers():
 class Machine:
     """`network`: the file of a network name-space to be in; `controllers`: whether its cgroups have
     all controllers, as containers need them; `binds`: {path of it: file or directory that is to be
-    there}."""
+    there}; `overlays`: paths of this machine that it may write to, by which they do not change here;
+    `units`: directories of its units besides /etc/systemd/system."""
 
-    def __init__(self, directory, network=None, controllers=False, binds=None):
+    def __init__(self, directory, network=None, controllers=False, binds=None, overlays=(), units=()):
         self.directory = pathlib.Path(directory)
         self.root = self.directory / "node"
         self.base = self.directory / "units"
         self.log_path = self.directory / "systemd.log"
         self._network = network
         self.binds = dict(binds or {})
+        self._overlays = overlays
+        self._unit_path = ":".join(["/etc/systemd/system", str(self.base), *units])
         hierarchies = [CGROUPS if is_unified() else CGROUPS / "systemd"]
         self._mount = UNIFIED if is_unified() else LEGACY
         if controllers and not is_unified():
@@ -117,17 +124,30 @@ class Machine:
     def start(self):
         for group in self._groups:
             _make_group(group)
-        binds = "".join(f"mount --bind {what} {path}\n" for path, what in self.binds.items())
         network = f"nsenter --net={self._network}" if self._network else ""
         script = BOOT.format(groups=" ".join(map(str, self._groups)), network=network,
-                             mount_cgroups=self._mount, mount_binds=binds, own=" ".join(OWN),
-                             root=self.root, base=self.base, systemd=SYSTEMD)
+                             mount_cgroups=self._mount, mounts=self._mounts(), base=self.base,
+                             unit_path=self._unit_path, systemd=SYSTEMD)
         with open(self.log_path, "ab") as log:
             self._boot = subprocess.Popen(["sh", "-c", script], stdin=subprocess.DEVNULL,
                                           stdout=log, stderr=log, start_new_session=True)
         wait_until(self._find_pid, "systemd has started")
         wait_until(lambda: self.run("systemctl", "is-active", "multi-user.target",
                                     check=False).returncode == 0, "systemd has booted")
+
+    def _mounts(self):
+        """All of this machine's before any is hidden by another; those above others first."""
+        at = {path: f"{OVERLAYS}{path}" for path in self._overlays}
+        binds = {**{f"/{path}": f"{self.root}/{path}" for path in OWN}, **self.binds,
+                 **{path: f"{one}/merged" for path, one in at.items()}}
+        return "".join([*(OVERLAY.format(path=path, at=one) for path, one in at.items()),
+                        *(f"mount --bind {binds[path]} {path}\n" for path in sorted(binds))])
+
+    def added_below(self, overlay):
+        """The paths there that this machine has not."""
+        upper = self.path(f"{OVERLAYS}{overlay}/upper")
+        there = (f"{overlay}/{one.relative_to(upper)}" for one in upper.rglob("*"))
+        return {path for path in there if not os.path.lexists(path)}
 
     def _find_pid(self):
         assert self._boot.poll() is None, self.log_path.read_text()

@@ -1,0 +1,106 @@
+#!/usr/bin/env bash
+# Builds the Debian package of this tree, and prints its path.
+#
+#   config/package.sh [OPTION]...
+#     --build DIR    where it is built, with Debian's flags; default: build/package/
+#     --built DIR    what is built there already, by whatever flags, is packed
+#     --to DIR       where the package goes; default: where it is built
+#
+# It is the same for the same commit, wherever and whenever it is built by the same compiler, so that
+# digests can be compared: all in it has the time of the commit, or of $SOURCE_DATE_EPOCH. The
+# maintainer is who $DEBFULLNAME and $DEBEMAIL name, or the author of the commit.
+set -euo pipefail
+export LC_ALL=C
+umask 022
+
+source=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+build=$source/build/package
+is_built=no
+to=
+
+usage() { sed -n '2,/^set /{/^#/s/^# \{0,1\}//p}' "${BASH_SOURCE[0]}"; }
+
+while [ $# -gt 0 ]; do
+    case $1 in
+        -h | --help)
+            usage
+            exit 0
+            ;;
+        --build | --built | --to)
+            if [ -z "${2:-}" ]; then
+                printf 'error: %s needs a directory\n' "$1" >&2
+                exit 2
+            fi
+            mkdir -p "$2"
+            dir=$(cd "$2" && pwd)
+            case $1 in
+                --build) build=$dir ;;
+                --built) build=$dir is_built=yes ;;
+                --to) to=$dir ;;
+            esac
+            shift 2
+            ;;
+        *)
+            usage >&2
+            exit 2
+            ;;
+    esac
+done
+
+# of_commit FORMAT: of the last one, also for a user to whom the tree does not belong.
+of_commit() { git -c safe.directory="$source" -C "$source" log -1 --format="$1"; }
+
+# Debian's own flags, hardening among them; and paths in what is built begin where they are the same
+# everywhere. A ccache would make them relative before the compiler sees them.
+build() {
+    local same="-ffile-prefix-map=$source=. -ffile-prefix-map=$build=build"
+    export DEB_BUILD_MAINT_OPTIONS="hardening=+all reproducible=-fixfilepath" CCACHE_BASEDIR=
+    unset CFLAGS CXXFLAGS CPPFLAGS LDFLAGS
+    cmake -G Ninja -S "$source" -B "$build" -DCMAKE_BUILD_TYPE=RelWithDebInfo \
+        -DCMAKE_C_FLAGS="$(dpkg-buildflags --get CFLAGS) $(dpkg-buildflags --get CPPFLAGS) $same" \
+        -DCMAKE_CXX_FLAGS="$(dpkg-buildflags --get CXXFLAGS) $(dpkg-buildflags --get CPPFLAGS) $same" \
+        -DCMAKE_EXE_LINKER_FLAGS="$(dpkg-buildflags --get LDFLAGS)"
+    ninja -C "$build"
+}
+
+# One that is to come sorts before it, and by its commit's time; each before one of Debian's own
+# (deb-version(7)).
+version() {
+    local version
+    version=$(sed -n 's/^set(CPACK_PACKAGE_VERSION "\(.*\)")$/\1/p' "$build/CPackConfig.cmake")
+    printf '%s' "${version/-dev/~dev$(date -u -d "@$SOURCE_DATE_EPOCH" +%Y%m%d%H%M%S)}-1~1"
+}
+
+maintainer() {
+    if [ -n "${DEBEMAIL:-}" ]; then
+        printf '%s <%s>' "${DEBFULLNAME:-$DEBEMAIL}" "$DEBEMAIL"
+    else
+        of_commit '%an <%ae>'
+    fi
+}
+
+# What no program is linked with: libmicrohttpd, which is loaded where metrics are asked for, and
+# whose package each Debian names in its own way; ss, which tells whether somebody is connected, before
+# the node is disabled; and /bin/kill, by which units are reloaded.
+needs() {
+    local http
+    http=$(dpkg-query -W -f '${Depends}' libmicrohttpd-dev | grep -o 'libmicrohttpd[0-9][a-z0-9]*')
+    printf '%s, iproute2, procps' "$http"
+}
+
+# The time of all in it is that of the commit.
+pack() {
+    cpack --config "$build/CPackConfig.cmake" -B "$to" -D CPACK_PACKAGE_VERSION="$(version)" \
+        -D CPACK_DEBIAN_PACKAGE_MAINTAINER="$(maintainer)" -D CPACK_DEBIAN_PACKAGE_DEPENDS="$(needs)"
+}
+
+: "${SOURCE_DATE_EPOCH:=$(of_commit %ct)}"
+export SOURCE_DATE_EPOCH
+: "${to:=$build}"
+{
+    [ $is_built = yes ] || build
+    rm -f "$to"/cri-device-shim_*.deb
+    pack
+} >&2
+rm -rf "$to/_CPack_Packages"
+printf '%s\n' "$to"/cri-device-shim_*.deb
