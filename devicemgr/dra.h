@@ -140,6 +140,10 @@ void devicemgr_claim_cancelled(struct devicemgr *mgr, uint64_t now_ms, uint64_t 
  */
 void devicemgr_claim_answered(struct devicemgr *mgr, uint64_t now_ms, uint64_t call, int code,
                               const char *message, const void *response, size_t response_bytes);
+/* The other end of driver_settle: the kubelet has the claim prepared by its own books, and nothing
+ * was sent. If it has asked for it here, nothing is owed of it any more, and it is prepared as ever;
+ * else it is looked up again later. */
+void devicemgr_claim_in_use(struct devicemgr *mgr, uint64_t now_ms, uint64_t call);
 
 /* ---- containers that are made with a claim's devices: devicemgr_create() has their CDI names ---- */
 

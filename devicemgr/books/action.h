@@ -59,6 +59,7 @@ struct action {
     size_t size;
     int code;     /* gRPC code or syslog level */
     bool changed; /* what an operator asked for was not so before */
+    bool asked;   /* somebody waits for what is settled */
     char *text;
     char *socket_name;
     char *resource; /* NULL: not about one */

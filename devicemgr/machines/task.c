@@ -63,6 +63,7 @@ static void call(struct tasks *tasks, struct task *task, const struct driver_ins
     HASH_ADD(hh_call, tasks->by_call, call, sizeof task->call, task);
     action->call = task->call;
     action->timeout_ms = state->settings.claim_call_ms;
+    action->asked = task->settles_asked;
     action->claim = action_claim(task->claim);
 }
 
@@ -132,11 +133,11 @@ static void without_driver(struct tasks *tasks, struct task *task)
 }
 
 /* It has been said that it is unprepared, and goes out as soon as the driver is there; where the
- * kubelet may have it prepared by itself since then, unless it does. It has not if it asks here.
- * Who asks once more after the store has lost that waits until it has it again. */
+ * kubelet may have it prepared by itself since then, unless it does. Who asks once more after the
+ * store has lost that waits until it has it again. */
 static void owed(struct tasks *tasks, struct task *task, const struct driver_instance *instance)
 {
-    bool settles;
+    bool asked;
 
     if (task_is_asked(task, TASK_UNPREPARE) && !task->claim->durable) {
         task->kind = TASK_UNPREPARE;
@@ -148,10 +149,11 @@ static void owed(struct tasks *tasks, struct task *task, const struct driver_ins
     task_answer_unprepared(tasks, task);
     if (!instance)
         return;
-    settles = instance->elsewhere || (task->claim->moved && !task_is_asked(task, TASK_PREPARE));
-    if (task->settles && !settles) /* in whose way it was is not any more */
+    task->settles = instance->elsewhere || task->claim->moved;
+    asked = task->settles && task_is_asked(task, TASK_PREPARE);
+    if (asked && !task->settles_asked) /* in whose way it was may not be any more */
         task_owed_anew(task);
-    task->settles = settles;
+    task->settles_asked = asked;
     if (!task_owed_may_go(tasks, task))
         return;
     task->kind = TASK_UNPREPARE;
@@ -285,6 +287,22 @@ void task_answered(struct tasks *tasks, struct task *task, int code, const char 
     } else {
         unprepared(tasks, task);
     }
+    task_advance(tasks, task);
+}
+
+/* A kubelet that asks for what it has prepared there (it has restarted, and the claim has another
+ * pod) does not want it taken from who runs with it: what was owed is owed to nobody any more. */
+void task_in_use(struct tasks *tasks, struct task *task)
+{
+    bool asked = task->settles_asked;
+
+    forget_call(tasks, task);
+    if (!asked)
+        task_owed_failed(tasks, task, "the kubelet uses it, and has not unprepared it yet");
+    idle(task);
+    if (asked)
+        set_state(tasks, task, CLAIM_SENT);
+    tasks->owed_less = true;
     task_advance(tasks, task);
 }
 

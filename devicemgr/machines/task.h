@@ -85,6 +85,7 @@ struct task {
     enum claim_state before;    /* but in IDLE: what the claim was */
     bool owed;                  /* CALLING: it is what is owed, */
     bool settles;               /* and the kubelet may have the claim prepared by itself */
+    bool settles_asked;         /* which asks for it here, too */
     uint64_t commit;            /* STORING, KEEPING: which carries it; 0: none yet */
     uint64_t call;              /* CALLING */
     uint64_t instance;          /* likewise: of whom */
@@ -158,6 +159,8 @@ void tasks_instance_lost(struct tasks *tasks, uint64_t instance);
 /* devicemgr_claim_answered() */
 void tasks_answered(struct tasks *tasks, uint64_t call, int code, const char *message,
                     const void *response, size_t response_bytes);
+/* devicemgr_claim_in_use() */
+void tasks_in_use(struct tasks *tasks, uint64_t call);
 /* A commit takes what is to be stored; it is over. */
 void tasks_commit_began(struct tasks *tasks);
 void tasks_committed(struct tasks *tasks, uint64_t commit, const char *error);
@@ -174,6 +177,8 @@ void task_advance(struct tasks *tasks, struct task *task);
 void task_answered(struct tasks *tasks, struct task *task, int code, const char *message,
                    const void *response, size_t response_bytes);
 void task_unanswered(struct tasks *tasks, struct task *task);
+/* Or it was not made, since the kubelet has the claim prepared. */
+void task_in_use(struct tasks *tasks, struct task *task);
 /* The commit that carries it is over. */
 void task_committed(struct tasks *tasks, struct task *task, const char *error);
 /* Ends those whose time is over. */

@@ -381,6 +381,16 @@ void tasks_answered(struct tasks *tasks, uint64_t call, int code, const char *me
     settle(tasks);
 }
 
+void tasks_in_use(struct tasks *tasks, uint64_t call)
+{
+    struct task *task;
+
+    HASH_FIND(hh_call, tasks->by_call, &call, sizeof call, task);
+    if (task)
+        task_in_use(tasks, task);
+    settle(tasks);
+}
+
 /* ---- the store ---- */
 
 static bool is_to_be_stored(const struct task *task)

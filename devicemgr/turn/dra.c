@@ -199,3 +199,9 @@ void devicemgr_claim_answered(struct devicemgr *mgr, uint64_t now_ms, uint64_t c
     state_at(&mgr->state, now_ms);
     tasks_answered(&mgr->tasks, call, code, message, response, response_bytes);
 }
+
+void devicemgr_claim_in_use(struct devicemgr *mgr, uint64_t now_ms, uint64_t call)
+{
+    state_at(&mgr->state, now_ms);
+    tasks_in_use(&mgr->tasks, call);
+}

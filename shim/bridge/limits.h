@@ -105,6 +105,11 @@
 /* A driver that a daemon does not call served when it starts may come within that time; then it is
  * withdrawn from the kubelet. Less than the 30 s after which the kubelet wipes its slices. */
 #define STAND_INS_SETTLE_MS 10000
+/* A driver that has registered with the kubelet itself is shown on for so long, in which the kubelet
+ * registers it, too: it looks each second, and after a try that has failed, which is one more, it
+ * waits half a second (pkg/kubelet/pluginmanager). Less than the 5 s after which it opens a stream
+ * of health anew. */
+#define STAND_INS_MOVED_MS 4000
 /* A registration that the kubelet refuses is tried again by itself, after pauses that grow to two
  * minutes; a socket of another name is tried at once. At first, and at most, twice as long each
  * time. */

@@ -46,6 +46,7 @@ struct drivers {
 struct settling {
     struct drivers *drivers;
     uint64_t instance, call, timeout_ms;
+    bool asked;
     char *pod_namespace, *name, *uid;
 };
 
@@ -310,25 +311,31 @@ static void settling_free(struct settling *settling)
     free(settling);
 }
 
+static void settle_unknown(const struct settling *settling, const char *why)
+{
+    char words[128];
+
+    snprintf(words, sizeof words, "it is not known whether the kubelet uses it: %s", why);
+    devicemgr_claim_answered(core_of(settling->drivers), boot_now_ms(), settling->call,
+                             CODE_UNAVAILABLE, words, NULL, 0);
+}
+
+/* A kubelet has a claim in its books before it asks for it. */
 static void settle(const struct settling *settling, int found)
 {
     struct drivers *drivers = settling->drivers;
     const struct driver_claim is = {
         .pod_namespace = settling->pod_namespace, .name = settling->name, .uid = settling->uid};
-    char words[128];
 
-    if (found == 0) {
+    if (found == KUBELET_CLAIM_NONE || (found == KUBELET_CLAIM_BEGUN && settling->asked))
         driver_clients_unprepare(drivers->clients, settling->instance, settling->call, &is,
                                  settling->timeout_ms);
-        return;
-    }
-    if (found < 0)
-        snprintf(words, sizeof words, "it is not known whether the kubelet uses it: %s",
-                 strerror(-found));
+    else if (found < 0)
+        settle_unknown(settling, strerror(-found));
+    else if (found == KUBELET_CLAIM_NAMED && settling->asked)
+        settle_unknown(settling, "its books are of another form");
     else
-        snprintf(words, sizeof words, "the kubelet uses it, and has not unprepared it yet");
-    devicemgr_claim_answered(core_of(drivers), boot_now_ms(), settling->call, CODE_UNAVAILABLE,
-                             words, NULL, 0);
+        devicemgr_claim_in_use(core_of(drivers), boot_now_ms(), settling->call);
     host_kick(drivers->host);
 }
 
@@ -346,20 +353,22 @@ static void on_looked_up(void *user, int found)
 }
 
 void drivers_settle(struct drivers *drivers, uint64_t instance, uint64_t call,
-                    const struct devicemgr_claim *claim, uint64_t timeout_ms)
+                    const struct devicemgr_claim *claim, bool asked, uint64_t timeout_ms)
 {
+    const struct instance *of = find(drivers, instance);
     struct settling *settling = must(calloc(1, sizeof *settling));
 
     *settling = (struct settling){.drivers = drivers,
                                   .instance = instance,
                                   .call = call,
                                   .timeout_ms = timeout_ms,
+                                  .asked = asked,
                                   .pod_namespace = must(strdup(claim->pod_namespace)),
                                   .name = must(strdup(claim->name)),
                                   .uid = must(strdup(claim->uid))};
     drivers->settling++;
     kubelet_claims_ask(drivers->host->loop, drivers->host->config->dra.kubelet_registry_dir,
-                       claim->uid, on_looked_up, settling);
+                       of ? of->name : "", claim->uid, on_looked_up, settling);
 }
 
 void drivers_call_cancel(struct drivers *drivers, uint64_t call)

@@ -36,7 +36,7 @@ void drivers_prepare(struct drivers *drivers, uint64_t instance, uint64_t call,
 void drivers_unprepare(struct drivers *drivers, uint64_t instance, uint64_t call,
                        const struct devicemgr_claim *claim, uint64_t timeout_ms);
 void drivers_settle(struct drivers *drivers, uint64_t instance, uint64_t call,
-                    const struct devicemgr_claim *claim, uint64_t timeout_ms);
+                    const struct devicemgr_claim *claim, bool asked, uint64_t timeout_ms);
 void drivers_call_cancel(struct drivers *drivers, uint64_t call);
 
 /* Something of the core's may have changed. */

@@ -99,11 +99,11 @@ static void port_driver_unprepare(void *user, uint64_t instance, uint64_t call,
 }
 
 static void port_driver_settle(void *user, uint64_t instance, uint64_t call,
-                               const struct devicemgr_claim *claim, uint64_t timeout_ms)
+                               const struct devicemgr_claim *claim, bool asked, uint64_t timeout_ms)
 {
     struct host *host = user;
 
-    drivers_settle(host->drivers, instance, call, claim, timeout_ms);
+    drivers_settle(host->drivers, instance, call, claim, asked, timeout_ms);
 }
 
 static void port_claim_look(void *user, const struct devicemgr_claim *claim)

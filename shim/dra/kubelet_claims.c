@@ -10,6 +10,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <jansson.h>
+
 #include "shim/file.h"
 #include "shim/must.h"
 #include "shim/path.h"
@@ -19,6 +21,7 @@
 struct asking {
     uv_work_t work;
     char *path;
+    char *driver;
     char *uid;
     int found;
     void (*done)(void *user, int found);
@@ -43,7 +46,45 @@ static bool has(const char *text, size_t len, const char *uid)
     return false;
 }
 
-static int read_and_look(int fd, const char *uid)
+/* {"Data": "{\"ClaimInfoStateList\": [...]}", "Checksum": ...}; the kubelet itself sees to the sum. */
+static json_t *list_of(const char *text, size_t len)
+{
+    json_t *file = json_loadb(text, len, 0, NULL);
+    json_t *data = json_object_get(file, "Data");
+    json_t *claims = json_is_string(data)
+                         ? json_loadb(json_string_value(data), json_string_length(data), 0, NULL)
+                         : NULL;
+    json_t *list = json_incref(json_object_get(claims, "ClaimInfoStateList"));
+
+    json_decref(claims);
+    json_decref(file);
+    return list;
+}
+
+/* Of a claim that the file has in some form. */
+static enum kubelet_claim state_of(const char *text, size_t len, const struct asking *asking)
+{
+    enum kubelet_claim found = KUBELET_CLAIM_NAMED;
+    json_t *list = list_of(text, len), *claim;
+    size_t i;
+
+    json_array_foreach(list, i, claim)
+    {
+        const char *uid = json_string_value(json_object_get(claim, "ClaimUID"));
+        const json_t *driver =
+            json_object_get(json_object_get(claim, "DriverState"), asking->driver);
+
+        if (!uid || strcmp(uid, asking->uid) != 0)
+            continue;
+        found = json_array_size(json_object_get(driver, "Devices")) > 0 ? KUBELET_CLAIM_PREPARED
+                                                                        : KUBELET_CLAIM_BEGUN;
+        break;
+    }
+    json_decref(list);
+    return found;
+}
+
+static int read_and_look(int fd, const struct asking *asking)
 {
     struct stat st;
     char *text;
@@ -56,8 +97,8 @@ static int read_and_look(int fd, const char *uid)
         return -EFBIG;
     text = must(malloc((size_t)st.st_size + 1));
     err = file_read(fd, text, (size_t)st.st_size, &len);
-    if (!err)
-        err = has(text, len, uid);
+    if (!err && has(text, len, asking->uid))
+        err = (int)state_of(text, len, asking);
     free(text);
     return err;
 }
@@ -68,10 +109,10 @@ static void on_work(uv_work_t *work)
     int fd = open(asking->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 
     if (fd < 0) {
-        asking->found = errno == ENOENT ? 0 : -errno;
+        asking->found = errno == ENOENT ? KUBELET_CLAIM_NONE : -errno;
         return;
     }
-    asking->found = read_and_look(fd, asking->uid);
+    asking->found = read_and_look(fd, asking);
     close(fd);
 }
 
@@ -82,17 +123,19 @@ static void on_worked(uv_work_t *work, int status)
     assert(status == 0); /* nobody cancels it */
     asking->done(asking->user, asking->found);
     free(asking->path);
+    free(asking->driver);
     free(asking->uid);
     free(asking);
 }
 
-void kubelet_claims_ask(uv_loop_t *loop, const char *registry_dir, const char *uid,
-                        void (*done)(void *user, int found), void *user)
+void kubelet_claims_ask(uv_loop_t *loop, const char *registry_dir, const char *driver,
+                        const char *uid, void (*done)(void *user, int found), void *user)
 {
     struct asking *asking = must(calloc(1, sizeof *asking));
     int r;
 
     *asking = (struct asking){.path = path_beside(registry_dir, FILE_NAME),
+                              .driver = must(strdup(driver)),
                               .uid = must(strdup(uid)),
                               .done = done,
                               .user = user};

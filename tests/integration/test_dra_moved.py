@@ -1,15 +1,18 @@
 """A driver that was ours and registers with the kubelet itself: it is the kubelet's from then on, and we are out of
 the way. All while it is shown as ours, by a mask that lasts, or by an agent."""
 
+import itertools
 import json
 import os
 import signal
 import socket
+import threading
 
+import grpc
 import pytest
 
 from ctl import ctl_json
-from dra_driver import Driver, Registrar
+from dra_driver import HEALTH, V1, Driver, Registrar
 from kubelet_drivers import claim
 from protos import dra as dra_messages
 from waiting import wait_until
@@ -54,6 +57,18 @@ def wait_only(kubelet, driver):
     kubelet.wait_registered(driver.name)
 
 
+def write_books(path):
+    """The kubelet's, in which c-1 is prepared by GPU."""
+    claims = [{"ClaimUID": "c-1", "DriverState": {GPU: {"Devices": [{"PoolName": NODE, "DeviceName": "dev-0"}]}}}]
+    path.write_text(json.dumps({"Data": json.dumps({"ClaimInfoStateList": claims}), "Checksum": 1}))
+
+
+def wait_taken(kubelet, driver):
+    """The kubelet has this instance of the driver, and asks it, whether ours is still there or not."""
+    wait_until(lambda: (one := kubelet.instance(driver.name)) and one.endpoint == str(driver.endpoint)
+               and one.is_connected(), f"the kubelet asks {driver.name} itself")
+
+
 def publish(server, *drivers):
     """A device of this node for each."""
     for driver in drivers:
@@ -75,9 +90,7 @@ def test_it_is_the_kubelet_s_alone(shim, bridge, kubelet, make_driver, make_dire
     ours.stop()
     direct = make_direct(ours)
     direct.start()
-    wait_only(kubelet, direct)
-    wait_until(lambda: row(shim)["kubelet"] is None, "it is known that the kubelet has not ours any more")
-    assert (row(shim)["state"], row(shim)["slices"]) == ("moved", "kept")
+    wait_until(lambda: row(shim)["state"] == "moved", "it is known that it has moved")
     kubelet.stop()
     shim.terminate()
     bridge.kill()
@@ -96,8 +109,8 @@ def test_it_is_the_kubelet_s_alone(shim, bridge, kubelet, make_driver, make_dire
 
 
 def test_both_at_once_and_back(shim, bridge, kubelet, make_driver, make_direct):
-    """It is moved while both are there, as a rolling update does it: ours are withdrawn when the last of ours has gone,
-    and are there again when one is back."""
+    """It is moved while both are there, as a rolling update does it: it is the kubelet's when the last of ours has gone,
+    and ours again when one is back, whether ours was withdrawn meanwhile or not."""
     ours = make_driver()
     kubelet.wait_registered(GPU)
     direct = make_direct(ours, instance="direct")
@@ -105,14 +118,73 @@ def test_both_at_once_and_back(shim, bridge, kubelet, make_driver, make_direct):
     direct.wait_registered()
     assert len(kubelet.instances) == 2 and row(shim)["state"] == "connected"
     ours.stop()
-    wait_only(kubelet, direct)
+    wait_until(lambda: row(shim)["state"] == "moved", "it has moved")
     ours.start()
-    wait_until(lambda: len(kubelet.instances) == 2, "ours is shown again")
+    wait_until(lambda: row(shim)["state"] == "connected", "it is back")
+    wait_until(lambda: len(kubelet.instances) == 2, "ours is shown")
     direct.stop()
-    instance = kubelet.wait_registered(GPU)
-    assert instance.endpoint != str(direct.endpoint)
+    wait_until(lambda: str(direct.endpoint) not in [one.endpoint for one in kubelet.instances], "ours is the only one")
     assert kubelet.prepare(GPU, [claim("c-1")])["c-1"].devices
     assert ours.calls_of("NodePrepareResources") == ["c-1"] and row(shim)["state"] == "connected"
+
+
+class Arrivals:
+    """Pods that come and go all the time: each has a claim prepared, and unprepared. What the kubelet could not do of
+    that at once, and would try again after more than a minute."""
+
+    def __init__(self, kubelet):
+        self.failed = []
+        self.done = 0
+        self._kubelet = kubelet
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._come, daemon=True)
+        self._thread.start()
+
+    def _come(self):
+        for number in itertools.count():
+            if self._over.is_set():
+                return
+            one = claim(f"arrives-{number}")
+            try:
+                answers = self._kubelet.prepare(GPU, [one]) | self._kubelet.unprepare(GPU, [one])
+                self.failed += [answer.error for answer in answers.values() if answer.error]
+            except (LookupError, grpc.RpcError) as error:
+                self.failed.append(repr(error))
+            self.done += 1
+
+    def wait_more(self):
+        before = self.done
+        wait_until(lambda: self.done > before + 1, "pods come and go")
+
+    def close(self):
+        self._over.set()
+        self._thread.join()
+
+
+def test_pods_come_all_the_while(shim, bridge, kubelet, make_driver, make_direct, closing):
+    """Ours is withdrawn once the kubelet has had the time to take the other one; to and fro, none sees that there is no
+    such driver."""
+    ours = make_driver(services=[V1, HEALTH])
+    instance = kubelet.wait_registered(GPU)
+    wait_until(lambda: row(shim)["kubelet"] == "registered", "it is known that the kubelet has ours")
+    direct = make_direct(ours)
+    with kubelet.standing_still():  # it takes the other one at the next pass of its watcher, which is a second apart
+        ours.stop()
+        direct.start()
+        assert instance.health.code() is grpc.StatusCode.OK  # its end cannot take away what the other will say
+        arrivals = closing(Arrivals(kubelet))
+        arrivals.wait_more()
+    wait_only(kubelet, direct)
+    wait_until(lambda: row(shim)["kubelet"] is None, "it is known that the kubelet has not ours any more")
+    assert (row(shim)["state"], row(shim)["slices"]) == ("moved", "kept")
+    arrivals.wait_more()
+    ours.start()
+    wait_until(lambda: len([one for one in kubelet.instances if one.is_connected()]) == 2, "ours is shown again")
+    direct.stop()
+    wait_until(lambda: str(direct.endpoint) not in [one.endpoint for one in kubelet.instances], "ours is the only one")
+    arrivals.wait_more()
+    arrivals.close()
+    assert arrivals.failed == []
 
 
 def test_what_waits_is_asked_there(shim, bridge, kubelet, make_driver, make_direct):
@@ -128,7 +200,7 @@ def test_what_waits_is_asked_there(shim, bridge, kubelet, make_driver, make_dire
     direct.start()
     assert asked[0].result().claims["c-2"].devices and not asked[1].result().claims["c-1"].error
     assert sorted(uid for _service, _method, uid in direct.calls) == ["c-1", "c-2"]
-    wait_only(kubelet, direct)
+    wait_taken(kubelet, direct)
     wait_until(lambda: ctl_json(shim, "claims")["items"] == [], "the kubelet has all of it")
 
 
@@ -165,7 +237,7 @@ def test_its_slices_are_its_own(shim, agent, bridge, kubelet, server, make_drive
     direct = make_direct(ours)
     ours.stop()
     direct.start()
-    wait_only(kubelet, direct)
+    wait_taken(kubelet, direct)
     other.stop()
     shim.dra["wipe_after"] = "1ms"
     shim.config_path.write_text(shim.config_text())
@@ -177,9 +249,10 @@ def test_its_slices_are_its_own(shim, agent, bridge, kubelet, server, make_drive
 
 @pytest.mark.parametrize("dra", [{"mask": "0s", "wipe_after": "1h"}])
 @pytest.mark.parametrize("with_agent", [True])
-@pytest.mark.parametrize("used", [False, True], ids=["unused", "used"])
+@pytest.mark.parametrize("used", ["not at all", "for a while", "by a pod that runs"])
 def test_it_is_told_what_it_is_owed(shim, agent, bridge, kubelet, server, make_driver, make_direct, directory, used):
-    """The kubelet has let go of that; unless it has had it prepared again meanwhile, by its own books."""
+    """The kubelet has let go of that; unless it has had it prepared again meanwhile, by its own books: nobody takes from
+    a pod what it runs with."""
     books = directory / "dra_manager_state"
     publish(server, GPU)
     ours = make_driver()
@@ -190,14 +263,26 @@ def test_it_is_told_what_it_is_owed(shim, agent, bridge, kubelet, server, make_d
     kubelet.prepare(GPU, [claim("c-1")])
     ours.stop()
     assert not kubelet.unprepare(GPU, [claim("c-1")])["c-1"].error and list(ours.prepared) == ["c-1"]
-    if used:
-        books.write_text(json.dumps({"Data": json.dumps({"ClaimInfoStateList": [{"ClaimUID": "c-1"}]}), "Checksum": 1}))
+    if used != "not at all":
+        write_books(books)
     direct = make_direct(ours)
     direct.start()
-    wait_only(kubelet, direct)
-    if used:
-        shim.wait_log("the kubelet uses it, and has not unprepared it yet")
-        assert direct.calls == [] and row(shim)["claims"]["owed"] == 1
+    wait_taken(kubelet, direct)
+    if used == "not at all":
+        wait_until(lambda: direct.prepared == {} and row(shim)["claims"]["known"] == 0, "it is unprepared")
+        assert direct.calls_of("NodeUnprepareResources") == ["c-1"]
+        return
+    shim.wait_log("the kubelet uses it, and has not unprepared it yet")
+    assert direct.calls == [] and row(shim)["claims"]["owed"] == 1
+    if used == "for a while":
         books.unlink()
-    wait_until(lambda: direct.prepared == {} and row(shim)["claims"]["known"] == 0, "it is unprepared")
-    assert direct.calls_of("NodeUnprepareResources") == ["c-1"]
+        wait_until(lambda: direct.prepared == {} and row(shim)["claims"]["known"] == 0, "it is unprepared")
+        assert direct.calls_of("NodeUnprepareResources") == ["c-1"]
+        return
+    direct.stop()  # and it moves back here, the pod runs on, and the kubelet, which has restarted, asks here for another one
+    ours.start()
+    wait_until(lambda: row(shim)["state"] == "connected", "it is back")
+    wait_until(lambda: str(direct.endpoint) not in [one.endpoint for one in kubelet.instances], "ours is the only one")
+    ours.calls.clear()
+    assert kubelet.prepare(GPU, [claim("c-1")])["c-1"].devices and ours.calls_of("NodeUnprepareResources") == []
+    assert row(shim)["claims"] == {**row(shim)["claims"], "owed": 0, "known": 1}

@@ -98,6 +98,7 @@ class KubeletDrivers:
         self._no_sockets = {}  # likewise, of what was none when it came
         self._put_off = {}  # path: (until, pause)
         self._end = threading.Event()
+        self._passing = threading.Lock()
         self._thread = None
 
     def start(self):
@@ -123,13 +124,21 @@ class KubeletDrivers:
 
     def _run(self):
         while not self._end.wait(_LOOP_S / self.speed if self.passes else 0):
-            self.passes += 1
-            found = self._find()
-            for path in [path for path, entry in self._sockets.items() if found.get(path) != entry]:
-                self._deregister(path)
-            for path, entry in found.items():
-                if path not in self._sockets and self._put_off.get(path, (0, 0))[0] <= time.monotonic():
-                    self._try(path, entry)
+            with self._passing:
+                self._pass()
+
+    def _pass(self):
+        self.passes += 1
+        found = self._find()
+        for path in [path for path, entry in self._sockets.items() if found.get(path) != entry]:
+            self._deregister(path)
+        for path, entry in found.items():
+            if path not in self._sockets and self._put_off.get(path, (0, 0))[0] <= time.monotonic():
+                self._try(path, entry)
+
+    def standing_still(self):
+        """A context in which its watcher makes no pass; its calls go on."""
+        return self._passing
 
     def _find(self):
         """As by inotify: what a link leads to is looked at when the link comes, and not later."""

@@ -183,6 +183,12 @@ void claim_unprepared(struct world *w)
     devicemgr_run(w->mgr);
 }
 
+void claim_in_use(struct world *w)
+{
+    devicemgr_claim_in_use(w->mgr, w->now_ms, w->call);
+    devicemgr_run(w->mgr);
+}
+
 void claim_failed(struct world *w, int code, const char *message)
 {
     devicemgr_claim_answered(w->mgr, w->now_ms, w->call, code, message, NULL, 0);

@@ -36,6 +36,7 @@ size_t claim_response(const char *devices, uint8_t bytes[1024]);
 /* Of w->call. */
 void claim_answered(struct world *w, const char *devices);
 void claim_unprepared(struct world *w);
+void claim_in_use(struct world *w);
 void claim_failed(struct world *w, int code, const char *message);
 
 /* A slice of this node has this one device of DRIVER. */

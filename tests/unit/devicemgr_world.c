@@ -352,9 +352,9 @@ static void on_driver_unprepare(void *user, uint64_t instance, uint64_t call,
 }
 
 static void on_driver_settle(void *user, uint64_t instance, uint64_t call,
-                             const struct devicemgr_claim *claim, uint64_t timeout_ms)
+                             const struct devicemgr_claim *claim, bool asked, uint64_t timeout_ms)
 {
-    on_driver_call(user, "settle", instance, call, claim, timeout_ms);
+    on_driver_call(user, asked ? "settle asked" : "settle", instance, call, claim, timeout_ms);
 }
 
 const char *world_response(const void *response, size_t bytes)

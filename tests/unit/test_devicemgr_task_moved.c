@@ -249,7 +249,7 @@ static void what_fails_there_is_told_again(void **state)
     driver_connected(w, 9);
     for (uint64_t pause_ms = OWED_RETRY_MS_MIN; pause_ms < 60000; pause_ms *= 2) {
         expect(w, "settle c1 (ns/c1) at 9 *");
-        claim_failed(w, 14, "the kubelet uses it");
+        claim_in_use(w);
         expect_nothing(w);
         pass(w, pause_ms);
     }
@@ -288,7 +288,7 @@ static void nor_is_it_told_so_when_it_is_back(void **state)
     while (w->pending)
         committed(w);
     ignore_all(w);
-    claim_failed(w, 14, "the kubelet uses it");
+    claim_in_use(w);
     expect_nothing(w);
     pass(w, OWED_RETRY_MS_MIN);
     expect(w, "settle c1 (ns/c1) at 3 *");
@@ -296,28 +296,80 @@ static void nor_is_it_told_so_when_it_is_back(void **state)
     expect_stored(w, "commit -claim c1 *");
 }
 
-/* It is not prepared for any pod, then: a kubelet has it in its books before it asks. */
-static void but_if_the_kubelet_asks_for_it_here(void **state)
+/* Claim c1 is owed to DRIVER, which was the kubelet's and is back as instance 2; the kubelet has it
+ * in its books, and asks for it here. */
+static void c1_owed_back_and_asked_for(struct world *w)
 {
-    struct world *w = *state;
-
     c1_owed_and_moved(w);
     is_back(w, 2);
     expect(w, "settle c1 (ns/c1) at 2 *");
     while (w->pending)
         committed(w);
     ignore_all(w);
-    claim_failed(w, 14, "the kubelet uses it");
+    claim_in_use(w);
     prepare(w, 7, "c1");
-    expect(w, "unprepare c1 (ns/c1) at 2 *");
+    expect(w, "settle asked c1 (ns/c1) at 2 *"); /* at once: why it was put off may be over */
+}
+
+/* It is not prepared for any pod, then: a kubelet has it in its books before it asks. */
+static void but_if_the_kubelet_asks_for_it_here(void **state)
+{
+    struct world *w = *state;
+
+    c1_owed_back_and_asked_for(w);
     claim_failed(w, 2, "it is busy"); /* not at once again */
     expect_nothing(w);
     pass(w, OWED_RETRY_MS_MIN);
-    expect(w, "unprepare c1 (ns/c1) at 2 *");
+    expect(w, "settle asked c1 (ns/c1) at 2 *");
     claim_unprepared(w);
     expect_stored(w, "commit -claim c1 *");
     expect_stored(w, "commit claim c1 *");
     expect(w, "prepare c1 (ns/c1) at 2 *");
+}
+
+/* A pod runs with it, and the kubelet, which has restarted, asks for another one. */
+static void what_it_has_prepared_itself_is_not_taken_from_it(void **state)
+{
+    struct world *w = *state;
+
+    c1_owed_back_and_asked_for(w);
+    claim_in_use(w);
+    expect(w, "commit claim c1 *");
+    commit_failed(w, "no space"); /* it is owed still, as far as the next process knows */
+    expect(w, "claim 7 refused 14*");
+    prepare(w, 8, "c1");
+    expect_nothing(w);
+    pass(w, COMMIT_RETRY_MS_MIN);
+    expect_stored(w, "commit claim c1 *");
+    assert_string_equal(claim_on_disk(w, "c1", DRIVER), "sent");
+    expect(w, "prepare c1 (ns/c1) at 2 *");
+    claim_answered(w, "gpu-0");
+    expect_stored(w, "commit claim c1 *");
+    expect(w, "claim 8 done*");
+    unprepare(w, 9, "c1");
+    expect_stored(w, "commit claim c1 *");
+    expect(w, "unprepare c1 (ns/c1) at 2 *");
+}
+
+/* While the kubelet has both: the one that has moved is asked for it there. */
+static void nor_is_it_while_both_are_there(void **state)
+{
+    struct world *w = *state;
+
+    c1_owed_and_moved(w);
+    driver_connected(w, 9);
+    expect(w, "settle c1 (ns/c1) at 9 *");
+    prepare(w, 7, "c1");
+    expect_nothing(w); /* what is under way was not for it */
+    claim_in_use(w);
+    expect(w, "settle asked c1 (ns/c1) at 9 *");
+    claim_in_use(w);
+    expect_stored(w, "commit claim c1 *");
+    expect(w, "prepare c1 (ns/c1) at 9 *");
+    claim_answered(w, "gpu-0");
+    expect_stored(w, "commit claim c1 *");
+    expect(w, "claim 7 done*");
+    expect(w, "commit -claim c1 *"); /* the kubelet has it */
 }
 
 #define CLAIMS_TEST(name) cmocka_unit_test_setup_teardown(name, claims_setup, world_teardown)
@@ -336,6 +388,8 @@ int main(void)
         CLAIMS_TEST(what_fails_there_is_told_again),
         CLAIMS_TEST(nor_is_it_told_so_when_it_is_back),
         CLAIMS_TEST(but_if_the_kubelet_asks_for_it_here),
+        CLAIMS_TEST(what_it_has_prepared_itself_is_not_taken_from_it),
+        CLAIMS_TEST(nor_is_it_while_both_are_there),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

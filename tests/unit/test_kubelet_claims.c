@@ -15,6 +15,10 @@
 #define CLAIM_OF(uid)                                                                              \
     "{\\\"ClaimUID\\\":\\\"" uid                                                                   \
     "\\\",\\\"ClaimName\\\":\\\"gpu\\\",\\\"PodUIDs\\\":{\\\"p-1\\\":{}}}"
+#define CLAIM_WITH(uid, state) "{\\\"ClaimUID\\\":\\\"" uid "\\\",\\\"DriverState\\\":{" state "}}"
+#define DEVICES_OF(driver, devices) "\\\"" driver "\\\":{\\\"Devices\\\":" devices "}"
+
+#define DRIVER "gpu.example.com"
 
 struct answer {
     bool came;
@@ -35,7 +39,7 @@ static int ask(struct world *world, const char *uid)
     char registry[64];
 
     snprintf(registry, sizeof registry, "%s/plugins_registry", world->dir);
-    kubelet_claims_ask(&world->loop, registry, uid, on_done, &answer);
+    kubelet_claims_ask(&world->loop, registry, DRIVER, uid, on_done, &answer);
     assert_false(answer.came);
     WAIT(world, answer.came);
     return answer.found;
@@ -62,16 +66,32 @@ static void what_is_in_it_is_found(void **state)
 {
     struct world *world = *state;
 
-    assert_int_equal(ask(world, "c-1"), 0); /* there is no file */
+    assert_int_equal(ask(world, "c-1"), KUBELET_CLAIM_NONE); /* there is no file */
     write_file(world, FILE_OF());
-    assert_int_equal(ask(world, "c-1"), 0);
+    assert_int_equal(ask(world, "c-1"), KUBELET_CLAIM_NONE);
     write_file(world, FILE_OF(CLAIM_OF("c-12") "," CLAIM_OF("ac-1")));
-    assert_int_equal(ask(world, "c-1"), 0);
-    assert_int_equal(ask(world, "c-12"), 1);
-    assert_int_equal(ask(world, "ac-1"), 1);
+    assert_int_equal(ask(world, "c-1"), KUBELET_CLAIM_NONE);
+    assert_int_equal(ask(world, "c-12"), KUBELET_CLAIM_BEGUN);
+    assert_int_equal(ask(world, "ac-1"), KUBELET_CLAIM_BEGUN);
     write_file(world, FILE_OF(CLAIM_OF("c-12") "," CLAIM_OF("c-1")));
-    assert_int_equal(ask(world, "c-1"), 1);
-    assert_int_equal(ask(world, ""), 0);
+    assert_int_equal(ask(world, "c-1"), KUBELET_CLAIM_BEGUN);
+    assert_int_equal(ask(world, ""), KUBELET_CLAIM_NONE);
+    unlink(path_of(world));
+}
+
+/* By this driver: one claim may have devices of more. */
+static void so_is_whether_it_is_prepared(void **state)
+{
+    struct world *world = *state;
+
+    write_file(world, FILE_OF(CLAIM_OF("c-2") "," CLAIM_WITH("c-1", DEVICES_OF(DRIVER, "null"))));
+    assert_int_equal(ask(world, "c-1"), KUBELET_CLAIM_BEGUN);
+    write_file(world,
+               FILE_OF(CLAIM_WITH(
+                   "c-1", DEVICES_OF("nic.example.com", "[{}]") "," DEVICES_OF(
+                              DRIVER, "null")) "," CLAIM_WITH("c-2", DEVICES_OF(DRIVER, "[{}]"))));
+    assert_int_equal(ask(world, "c-1"), KUBELET_CLAIM_BEGUN);
+    assert_int_equal(ask(world, "c-2"), KUBELET_CLAIM_PREPARED);
     unlink(path_of(world));
 }
 
@@ -81,11 +101,15 @@ static void whatever_its_form(void **state)
     struct world *world = *state;
 
     write_file(world, "c-1");
-    assert_int_equal(ask(world, "c-1"), 1);
+    assert_int_equal(ask(world, "c-1"), KUBELET_CLAIM_NAMED);
     write_file(world, "{\"claims\": {\"c-1\": {}");
-    assert_int_equal(ask(world, "c-1"), 1);
+    assert_int_equal(ask(world, "c-1"), KUBELET_CLAIM_NAMED);
+    write_file(world, "{\"Data\":\"[\\\"c-1\\\"]\"}");
+    assert_int_equal(ask(world, "c-1"), KUBELET_CLAIM_NAMED);
+    write_file(world, FILE_OF("3," CLAIM_WITH("c-1", "3")));
+    assert_int_equal(ask(world, "c-1"), KUBELET_CLAIM_NAMED);
     write_file(world, "");
-    assert_int_equal(ask(world, "c-1"), 0);
+    assert_int_equal(ask(world, "c-1"), KUBELET_CLAIM_NONE);
     unlink(path_of(world));
 }
 
@@ -110,6 +134,7 @@ int main(void)
 #define TEST(f) cmocka_unit_test_setup_teardown(f, world_setup, world_teardown)
     const struct CMUnitTest tests[] = {
         TEST(what_is_in_it_is_found),
+        TEST(so_is_whether_it_is_prepared),
         TEST(whatever_its_form),
         TEST(what_cannot_be_read_is_said),
     };

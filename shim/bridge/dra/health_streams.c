@@ -119,6 +119,17 @@ void health_streams_look(struct health_streams *streams)
     }
 }
 
+void health_streams_end(struct health_streams *streams)
+{
+    while (!LIST_EMPTY(&streams->list)) {
+        struct kubelet_stream *stream = LIST_FIRST(&streams->list);
+        struct kept_call *call = stream->call;
+
+        stream_free(stream);
+        kept_call_finish(call, RPC_OK, NULL);
+    }
+}
+
 void health_streams_clear(struct health_streams *streams)
 {
     while (!LIST_EMPTY(&streams->list))

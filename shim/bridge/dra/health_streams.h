@@ -30,6 +30,9 @@ void health_streams_add(struct health_streams *streams, struct kept_call *call);
  * the next look: to be called about every second, and when there is something new. */
 void health_streams_look(struct health_streams *streams);
 
+/* Ends all, by a word that is no fault. */
+void health_streams_end(struct health_streams *streams);
+
 /* Forgets all, whose calls are gone. */
 void health_streams_clear(struct health_streams *streams);
 

@@ -220,6 +220,11 @@ void stand_in_look_at_health(struct stand_in *stand_in)
     health_streams_look(&stand_in->streams);
 }
 
+void stand_in_end_health(struct stand_in *stand_in)
+{
+    health_streams_end(&stand_in->streams);
+}
+
 /* ---- life ---- */
 
 static char **texts_copy(char *const *texts, size_t len)

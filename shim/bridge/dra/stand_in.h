@@ -59,5 +59,7 @@ bool stand_in_has_services(const struct stand_in *stand_in, char *const *service
 void stand_in_look(struct stand_in *stand_in);
 /* There are new words on the health of some devices. */
 void stand_in_look_at_health(struct stand_in *stand_in);
+/* Ends the kubelet's streams of it; one that comes later stays open. */
+void stand_in_end_health(struct stand_in *stand_in);
 
 #endif

@@ -102,17 +102,20 @@ static const Bridge__V1__Driver *find_message(const Bridge__V1__WatchDriversResp
     return NULL;
 }
 
-/* Not for ever: a kubelet that has just started may ask us on. */
-static bool has_answered(const struct stand_ins *stand_ins, size_t i)
+/* The kubelet has the other one, and we have answered; not for ever: a kubelet that has just started
+ * may ask us on. */
+static bool is_handed_over(const struct stand_ins *stand_ins, size_t i)
 {
-    return stand_in_is_idle(stand_ins->shown[i]) ||
-           uv_now(stand_ins->world.loop) - stand_ins->moved_ms[i] >= CLAIMS_TIMEOUT_MS;
+    uint64_t gone_ms = uv_now(stand_ins->world.loop) - stand_ins->moved_ms[i];
+
+    return gone_ms >= CLAIMS_TIMEOUT_MS ||
+           (gone_ms >= STAND_INS_MOVED_MS && stand_in_is_idle(stand_ins->shown[i]));
 }
 
 static void withdraw_moved(struct stand_ins *stand_ins)
 {
     for (size_t i = stand_ins->len; i-- > 0;) {
-        if (!stand_ins->moved_ms[i] || !has_answered(stand_ins, i))
+        if (!stand_ins->moved_ms[i] || !is_handed_over(stand_ins, i))
             continue;
         forget_health(stand_ins, i);
         withdraw(stand_ins, i, "it has registered there itself");
@@ -124,8 +127,10 @@ static void note_moved(struct stand_ins *stand_ins, const Bridge__V1__WatchDrive
     for (size_t i = 0; i < stand_ins->len; i++) {
         const Bridge__V1__Driver *found = find_message(message, stand_in_name(stand_ins->shown[i]));
 
-        if (found && found->moved && !stand_ins->moved_ms[i])
-            stand_ins->moved_ms[i] = uv_now(stand_ins->world.loop);
+        if (!found || !found->moved || stand_ins->moved_ms[i])
+            continue;
+        stand_ins->moved_ms[i] = uv_now(stand_ins->world.loop);
+        stand_in_end_health(stand_ins->shown[i]);
     }
 }
 

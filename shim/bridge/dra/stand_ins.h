@@ -4,8 +4,10 @@
  * A daemon that has just started does not know yet which of them serve. One that was shown is shown
  * on until it says so, or until STAND_INS_SETTLE_MS are over; while there is no daemon all are.
  *
- * One that has registered with the kubelet itself is withdrawn once it has answered what it was
- * asked: the kubelet tries what failed again only after more than a minute.
+ * One that has registered with the kubelet itself is withdrawn once the kubelet has had the time to
+ * take that one, and it has answered what it was asked: the kubelet tries what failed again only
+ * after more than a minute. Of two it asks the newest. Its streams of health end at once: with a
+ * stream the kubelet forgets what it knows of the driver's devices, whoever has said it.
  */
 #ifndef SHIM_BRIDGE_DRA_STAND_INS_H
 #define SHIM_BRIDGE_DRA_STAND_INS_H
