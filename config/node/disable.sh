@@ -74,7 +74,7 @@ check_tokens() {
         say "their containers, made anew without the shim, have no devices: delete these pods"
     else
         die "their containers, made anew without the shim, would have no devices; delete these" \
-            "pods first, or say --force"
+            "pods first (the kubelet may need two minutes until nothing is left of one), or say --force"
     fi
 }
 

@@ -46,7 +46,10 @@ def test_an_ended_pod_stays_down(cluster, steer, unit):
     if unit:
         cluster.node.kill(unit)
     held = cluster.wait_waiting("web", "CreateContainerError", ENDED, "tired")
-    assert last_of(held)["exitCode"] == 0 and held.phase == "Running"
+    assert held.phase == "Running"
+    # A containerd that is killed may have lost how it ended.
+    assert (last_of(held)["exitCode"] == 0
+            or (unit, last_of(held)["reason"]) == (CONTAINERD, "Unknown")), held
     steer("end", "--cancel", "web")
     (again,) = cluster.wait_running("web")
     assert again.containers["main"]["restartCount"] == 1

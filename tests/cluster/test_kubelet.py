@@ -81,7 +81,7 @@ def test_health_in_a_pods_status(cluster):
     for is_healthy, word in ((False, "Unhealthy"), (True, "Healthy")):
         cluster.register(cluster.plugins[GPU].with_devices(
             {one: is_healthy or one != device for one in NODES}))
-        cluster.node.kill(GPUS.unit, "HUP")
+        cluster.node.kill(GPUS.unit, number="HUP")
         cluster.wait(lambda word=word: health() == {device: word}, f"the device is {word}")
     assert cluster.wait_running("web")[0].containers["main"]["restartCount"] == 0
 
@@ -104,7 +104,7 @@ def test_kubelet_that_streams_its_lists(cluster, with_kubelet):
 def test_plugin_that_hangs_delays_nobody_else(cluster):
     """A pod that asks for nothing runs while the plugin is stopped and another pod waits for it,
     which runs in the end."""
-    cluster.node.kill(GPUS.unit, "STOP")
+    cluster.node.kill(GPUS.unit, number="STOP")
     try:
         cluster.create(pod("asking", container("main", {GPU: 1})))
         cluster.wait_waiting("asking", "CreateContainerError", GPU)
@@ -112,5 +112,5 @@ def test_plugin_that_hangs_delays_nobody_else(cluster):
         cluster.wait_running("innocent")
         assert cluster.get("asking").phase == "Pending"
     finally:
-        cluster.node.kill(GPUS.unit, "CONT")
+        cluster.node.kill(GPUS.unit, number="CONT")
     cluster.wait_running("asking")

@@ -94,3 +94,25 @@ def test_reboot_with_a_late_plugin(cluster):
     cluster.node.start_unit(GPUS.unit)
     for one in cluster.wait_running(*names):
         assert cluster.devices_of(one.name) == before[one.name] * 2
+
+
+@pytest.mark.parametrize("unit", [None, GPUS.unit, DAEMON, BRIDGE])
+def test_containers_crash_while_the_api_server_is_away(cluster, unit):
+    """Whoever is killed meanwhile: each is made again, with the device that it had, which asks nobody
+    outside of the node."""
+    names = run_pods(cluster)
+    before = {name: cluster.devices_of(name) for name in names}
+    uids = [cluster.get(name).uid for name in names]
+    cluster.plane.kill_server()
+    try:
+        if unit:
+            cluster.node.kill(unit)
+        for uid in uids:
+            cluster.node.end_containers(uid)
+        cluster.wait(lambda: all(cluster.devices_of(name) == before[name] * 2 for name in names),
+                     "all containers run again, with their devices")
+    finally:
+        cluster.plane.start_server()
+    for one in cluster.wait_each({name: lambda one: one.running
+                                  and one.containers["main"]["restartCount"] == 1 for name in names}):
+        assert cluster.devices_of(one.name) == before[one.name] * 2

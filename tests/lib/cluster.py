@@ -31,13 +31,15 @@ _BUDGETS = "/apis/policy/v1/namespaces/default/poddisruptionbudgets"
 
 
 class Cluster:
-    """`taint_rules`: of its ControlPlane; `settings`: of its KubeNode."""
+    """`taint_rules`: of its ControlPlane; `has_shim`: whether install.sh runs on its node; `settings`:
+    of its KubeNode."""
 
-    def __init__(self, directory, plugins, taint_rules=False, **settings):
+    def __init__(self, directory, plugins, taint_rules=False, has_shim=True, **settings):
         directory = pathlib.Path(directory)
         self.plane = ControlPlane(directory / "p", taint_rules)
         self.plugins = {one.resource: one for one in plugins}
         self._directory = directory
+        self._has_shim = has_shim
         self._settings = settings
         self._uids = {}  # of the pod that came last under each name
         self.node = None
@@ -49,7 +51,8 @@ class Cluster:
                              **self._settings)
         self.node.start()
         self.wait(lambda: self.condition("Ready"), "the node is ready")
-        self.node.install()
+        if self._has_shim:
+            self.node.install()
         self.wait_ready()
 
     def stop(self):

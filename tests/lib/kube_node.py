@@ -151,17 +151,19 @@ def kubelet_config():
 
 @dataclasses.dataclass
 class DevicePlugin:
-    """What a unit_plugin.py offers; `devices`: ids, or {id: healthy}."""
+    """What a unit_plugin.py offers; `devices`: ids, or {id: healthy}. `instance`: of another one of the
+    same resource."""
 
     resource: str
     devices: object
     numa: dict = dataclasses.field(default_factory=dict)
     delay_s: float = 0
     plugin_dir: str = PLUGIN_DIR
+    instance: str = ""
 
     @property
     def unit(self):
-        return f"plugin-{self.resource.replace('/', '-')}.service"
+        return f"plugin-{self.resource.replace('/', '-')}{self.instance}.service"
 
     @property
     def path(self):
@@ -401,11 +403,14 @@ class KubeNode(Machine):
             self.run("ctr", "--namespace", "k8s.io", "images", "import", "/var/lib/images.tar")
         return not wanted
 
-    def install(self, *options):
-        """As an operator does it, of what has been built."""
+    def install(self, *options, another=False, check=True):
+        """As an operator does it, of what has been built. `another`: with daemon and bridge of another
+        release."""
         built.copy(self._build)
+        for name in ("cri-device-shim", "cri-device-shim-bridge") if another else ():
+            shutil.copy2(_BUILD / f"tests/points/{name}-points", self._build / "shim" / name)
         return self.run(str(ROOT / "config/install.sh"), "--build", str(self._build), *options,
-                        timeout=3 * GENEROUS_S)
+                        check=check, timeout=3 * GENEROUS_S)
 
     def runtime(self):
         """A CRI client of containerd itself."""
@@ -445,12 +450,14 @@ class KubeNode(Machine):
         """As its own processes see it; 0: it does not run."""
         return int(self.property(unit, "MainPID"))
 
-    def kill(self, unit, number="KILL"):
-        """Its main process, once there is one that was not killed yet; systemd starts it again."""
-        pid = wait_until(lambda: self._pid_but(unit, self._killed.get(unit)), f"{unit} runs")
-        self.run("kill", "-s", number, str(pid))
+    def kill(self, *units, number="KILL"):
+        """Their main processes at once, when each has one that was not killed yet; systemd starts them
+        again."""
+        pids = {unit: wait_until(lambda unit=unit: self._pid_but(unit, self._killed.get(unit)),
+                                 f"{unit} runs") for unit in units}
+        self.run("kill", "-s", number, *map(str, pids.values()))
         if number == "KILL":
-            self._killed[unit] = pid
+            self._killed.update(pids)
 
     def _pid_but(self, unit, killed):
         pid = self.pid(unit)
