@@ -65,6 +65,24 @@ watch_program() {
     fi
 }
 
+# Those that a build for other machines than its own brings along, beside node.sh, where its programs
+# look for them first; one that it brings no more goes.
+plan_libraries() {
+    local from=$build/lib/cri-device-shim to=$prefix/lib/cri-device-shim path
+    for path in "$from"/lib*.so.*; do
+        [ -e "$path" ] || continue
+        path=$to/${path##*/}
+        libraries+=("$path")
+        stage "$from/${path##*/}" "$path" 644
+        change "$path" "$work/new$path"
+    done
+    while read -r path; do
+        [[ $path == "$to"/lib*.so.* && ! -e $from/${path##*/} ]] || continue
+        libraries+=("$path")
+        change_unless_edited "$path" "$(original_of "$path")"
+    done < <(printf '%s\n' "${!installed[@]}" | sort)
+}
+
 # plan_document SOURCE PATH
 plan_document() {
     [ -e "$1" ] || die "$1 is missing; build it first (ninja -C $build), or say --build"
@@ -137,6 +155,7 @@ plan_install() {
     [ -z "$build" ] || plan_command
     plan_agent
     plan_binaries
+    [ -z "$build" ] || plan_libraries
     read_config
     [ "$with_kubelet" = no ] || read_kubelet
     if [ "$verb" != upgrade ]; then

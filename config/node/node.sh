@@ -57,6 +57,7 @@ unit_dir=/etc/systemd/system
 kubelet_drop_in=$unit_dir/kubelet.service.d/90-cri-device-shim.conf
 units=(cri-device-shim.socket cri-device-shim.service cri-device-shim-bridge.service)
 binaries=(cri-device-shim cri-device-shim-bridge cri-device-shimctl)
+libraries=() # that the programs bring along, and those that go
 agent_unit=cri-device-shim-agent.service # with the next: only where it is wanted
 agent_binary=cri-device-shim-agent
 agent_wanted=no

@@ -92,17 +92,17 @@ start_services() {
     fi
     if unit_changed $socket || ! is_active $socket; then
         restart $socket $daemon # together: no socket is started under a daemon that runs
-    elif unit_changed $daemon || any_changed "$prefix/bin/cri-device-shim" "$config" ||
+    elif unit_changed $daemon || any_changed "$prefix/bin/cri-device-shim" "${libraries[@]}" "$config" ||
         ! is_active $daemon; then
         restart $daemon
     fi
     # By default the feed's socket is beside the other.
-    if unit_changed $bridge $socket || any_changed "$prefix/bin/cri-device-shim-bridge" ||
-        ! is_active $bridge; then
+    if unit_changed $bridge $socket ||
+        any_changed "$prefix/bin/cri-device-shim-bridge" "${libraries[@]}" || ! is_active $bridge; then
         restart $bridge
     fi
     if [ "$agent_wanted" = yes ] && { unit_changed "$agent_unit" || any_changed \
-        "$prefix/bin/$agent_binary" "$config" || ! is_active "$agent_unit"; }; then
+        "$prefix/bin/$agent_binary" "${libraries[@]}" "$config" || ! is_active "$agent_unit"; }; then
         restart "$agent_unit"
     fi
 }

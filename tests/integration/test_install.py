@@ -610,6 +610,29 @@ def test_upgrade(one):
     assert commands(one.install()) == ["systemctl daemon-reload"]  # for the drop-in's check
 
 
+def test_libraries_that_a_build_brings_along(one):
+    """As an image for other machines does: they come, what runs from them restarts when one is
+    another, and one that is brought no more goes."""
+    before = one.tree()
+    brought = one.build / "lib/cri-device-shim"
+    brought.mkdir(parents=True)
+    for name in ("liba.so.1", "libb.so.2"):
+        (brought / name).write_text("one")
+    one.install()
+    assert one.read(f"{LIB}/liba.so.1") == one.read(f"{LIB}/libb.so.2") == "one"
+    assert commands(one.install()) == []
+    restarts = ["systemctl restart cri-device-shim.service",
+                "systemctl restart cri-device-shim-bridge.service"]
+    (brought / "liba.so.1").write_text("two")
+    assert commands(one.install()) == restarts
+    assert one.read(f"{LIB}/liba.so.1") == "two"
+    (brought / "libb.so.2").unlink()
+    assert commands(one.install()) == restarts
+    assert not (one.root / LIB / "libb.so.2").exists() and commands(one.install()) == []
+    one.install("--uninstall")
+    assert one.tree() == before
+
+
 def test_kubelet_unit_changes_later(one):
     """A new package of the kubelet's: as long as the drop-in has the old command, each start of the
     kubelet warns; and goes on."""
