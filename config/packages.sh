@@ -18,6 +18,8 @@ TEST_PACKAGES=(
     chromium fonts-dejavu-core prometheus
     dpkg-dev
 )
+# Of config/kubernetes/image.sh.
+IMAGE_PACKAGES=(binutils buildah busybox-static libmicrohttpd12 patchelf)
 
 # packages_missing NAME...: prints those that are not installed.
 packages_missing() {

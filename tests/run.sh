@@ -15,7 +15,8 @@ root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 . "$root/config/packages.sh"
 export PYTHONDONTWRITEBYTECODE=1
 
-if ! packages_install "${BUILD_PACKAGES[@]}" "${RUNTIME_PACKAGES[@]}" "${TEST_PACKAGES[@]}"; then
+if ! packages_install "${BUILD_PACKAGES[@]}" "${RUNTIME_PACKAGES[@]}" "${TEST_PACKAGES[@]}" \
+    "${IMAGE_PACKAGES[@]}"; then
     printf 'packages are missing and apt could not install them\n\n0 passed, 1 failed\n'
     exit 1
 fi

@@ -21,17 +21,17 @@ import uuid
 import grpc
 
 import built
-import images
 import real_logind
-from containerd import overlayfs_works
+import unit_containerd
 from control_plane import ADDRESS, NODE
 from criclient import Client
 from ctl import checked
 from dra_driver import V1, V1BETA1
-from kube_programs import containerd_path, program
+from kube_programs import program
 from machine import Machine
 from protos import POD_RESOURCES, podresources
 from shim import ROOT
+from unit_containerd import RUNTIME_SOCKET
 from unit_plugin import DEVICES
 from waiting import GENEROUS_S, wait_until
 
@@ -45,7 +45,6 @@ KUBELET_PLUGIN_DIR = "/var/lib/kubelet/device-plugins"
 REGISTRY_DIR = "/var/lib/cri-device-shim/plugins_registry"
 KUBELET_REGISTRY_DIR = "/var/lib/kubelet/plugins_registry"
 CRI_SOCKET = "/run/cri-device-shim/cri-device-shim.sock"
-RUNTIME_SOCKET = "/run/containerd/containerd.sock"
 HELD = "/var/lib/held"  # where the containers say what they have: see tests/cluster/holder.c
 _POD_RESOURCES = "/var/lib/kubelet/pod-resources/kubelet.sock"
 DRIVER_PROGRAM = ROOT / "tests/lib/unit_driver.py"
@@ -60,49 +59,9 @@ _TUNABLES = {"vm/overcommit_memory": 1, "vm/panic_on_oom": 0, "kernel/panic": 10
              "kernel/panic_on_oops": 1, "kernel/keys/root_maxkeys": 1000000,
              "kernel/keys/root_maxbytes": 25000000}
 
-_CONTAINERD_CONFIG = """version = 2
-root = "/var/lib/containerd"
-state = "/run/containerd"
-oom_score = 0
-
-[grpc]
-  address = "{socket}"
-
-[plugins."io.containerd.internal.v1.opt"]
-  path = "/var/lib/containerd/opt"
-
-[plugins."io.containerd.grpc.v1.cri"]
-  sandbox_image = "{pause}"
-  enable_cdi = true
-  restrict_oom_score_adj = true
-
-  [plugins."io.containerd.grpc.v1.cri".cni]
-    bin_dir = "/var/lib/cni/bin"
-    conf_dir = "/etc/cni/net.d"
-
-  [plugins."io.containerd.grpc.v1.cri".containerd]
-    snapshotter = "{snapshotter}"
-    default_runtime_name = "runc"
-
-    [plugins."io.containerd.grpc.v1.cri".containerd.runtimes.runc]
-      runtime_type = "io.containerd.runc.v2"
-"""
 # The node is ready with any network; none of its pods asks for one.
 _CNI_CONFIG = {"cniVersion": "0.4.0", "name": "none", "plugins": [{"type": "loopback"}]}
 
-_CONTAINERD_UNIT = """[Unit]
-Description=container runtime
-
-[Service]
-Type=notify
-Environment=PATH={path}
-ExecStart={containerd} --config /etc/containerd/config.toml
-Delegate=yes
-KillMode=process
-Restart=always
-RestartSec=1
-LimitNOFILE=1048576
-"""
 _KUBELET_UNIT = """[Unit]
 Description=kubelet
 StartLimitIntervalSec=0
@@ -304,15 +263,10 @@ class KubeNode(Machine):
         self._wants(unit).unlink()
 
     def _write_runtime(self):
-        path = containerd_path()
-        snapshotter = "overlayfs" if overlayfs_works(self.directory) else "native"
-        self.write("etc/containerd/config.toml", _CONTAINERD_CONFIG.format(
-            socket=RUNTIME_SOCKET, pause=images.PAUSE, snapshotter=snapshotter))
+        for path, text in unit_containerd.files(self.directory).items():
+            self.write(path, text)
         self.write("etc/cni/net.d/10-none.conflist", _CNI_CONFIG)
-        self.write("etc/hosts", "127.0.0.1 localhost\n")
-        self.write("etc/resolv.conf", "")
-        self._write_unit(CONTAINERD, _CONTAINERD_UNIT.format(
-            path=path, containerd=shutil.which("containerd", path=path)))
+        self._write_unit(CONTAINERD, unit_containerd.unit_text())
 
     def _write_kubelet(self):
         self.write("etc/kubernetes/kubelet.conf", self._plane.kubeconfig(NODE))
@@ -385,23 +339,7 @@ class KubeNode(Machine):
         """Boots; returns when containerd serves, with the images that the pods are made of."""
         self._boot_id.write_text(f"{uuid.uuid4()}\n")
         super().start()
-        with self.runtime() as client:
-            client.wait_ready()
-            wait_until(lambda: self._has_images(client), "containerd has the images")
-
-    def _has_images(self, client):
-        try:
-            wanted = [name for name in (images.PAUSE, images.APP)
-                      if not client.ImageStatus(image={"image": name}).HasField("image")]
-        except grpc.RpcError as error:
-            assert "not initialized yet" in error.details(), error
-            return False
-        if wanted:
-            archive = self.root / "var/lib/images.tar"
-            if not archive.exists():
-                images.write_archive(archive)
-            self.run("ctr", "--namespace", "k8s.io", "images", "import", "/var/lib/images.tar")
-        return not wanted
+        unit_containerd.wait_images(self)
 
     def install(self, *options, another=False, check=True):
         """As an operator does it, of what has been built. `another`: with daemon and bridge of another

@@ -21,7 +21,7 @@ _BUS = """<!DOCTYPE busconfig PUBLIC "-//freedesktop//DTD D-Bus Bus Configuratio
   </policy>
 </busconfig>
 """
-_UNITS = {
+_BUS_UNITS = {
     "dbus.socket": "[Socket]\nListenStream=/run/dbus/system_bus_socket\n",
     "dbus.service": f"""[Unit]
 Requires=dbus.socket
@@ -29,6 +29,8 @@ Requires=dbus.socket
 Type=notify
 ExecStart={_DBUS} --address=systemd: --config-file=/etc/dbus.conf --nofork --nopidfile
 """,
+}
+_UNITS = {
     "systemd-logind.service": f"""[Unit]
 Requires=dbus.service
 After=dbus.service
@@ -62,8 +64,15 @@ def is_there():
     return os.path.exists(LOGIND) and os.path.exists(_DBUS)
 
 
-def put(machine):
+def put_bus(machine):
+    """Only the system bus; dbus.service is to be started."""
     (machine.root / "etc/dbus.conf").write_text(_BUS)
+    for name, text in _BUS_UNITS.items():
+        (machine.base / name).write_text(text)
+
+
+def put(machine):
+    put_bus(machine)
     # What is left in the end has so long: the sandboxes of a test do not heed SIGTERM.
     (machine.root / "etc/systemd/system.conf").write_text("[Manager]\nDefaultTimeoutStopSec=5s\n")
     for name, text in _UNITS.items():

@@ -41,7 +41,7 @@ _LONG = {"integration/test_install.py": 300, "integration/test_agent.py": 220,
          "integration/test_kubelet_alone.py": 25, "integration/test_relay_memory.py": 20,
          "cluster/test_kills.py": 250, "cluster/test_lives.py": 200, "cluster/test_kubelet.py": 120,
          "e2e/test_systemd.py": 165, "e2e/test_holding.py": 45, "e2e/test_bridge.py": 35,
-         "e2e/test_quickstart.py": 35, "e2e/test_devices.py": 25, "suite/test_run.py": 25}
+         "e2e/test_quickstart.py": 35, "e2e/test_devices.py": 25, "e2e/test_fleet.py": 50, "suite/test_run.py": 25}
 # How many processors a Python file keeps busy: most only wait. As the CPU s of its line tell.
 _PYTHON_PROCESSORS = 0.25
 _BUSY = {"cluster/test_kills.py": 1, "cluster/test_lives.py": 1, "cluster/test_kubelet.py": 1,
