@@ -5,6 +5,7 @@
 
 #include <utlist.h>
 
+#include "devicemgr/things/enum.h"
 #include "devicemgr/things/limits.h"
 #include "devicemgr/things/moment.h"
 
@@ -28,13 +29,7 @@ const char *claim_state_word(enum claim_state state)
 
 bool claim_state_find(const char *name, enum claim_state *out)
 {
-    for (int i = 0; i < CLAIM_STATES; i++) {
-        if (NAMES[i] && strcmp(NAMES[i], name) == 0) {
-            *out = (enum claim_state)i;
-            return true;
-        }
-    }
-    return false;
+    return ENUM_FIND(NAMES, name, out);
 }
 
 bool claim_state_kept(enum claim_state state)

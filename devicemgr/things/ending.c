@@ -5,6 +5,7 @@
 #include <utlist.h>
 
 #include "devicemgr/ports.h"
+#include "devicemgr/things/enum.h"
 #include "devicemgr/things/limits.h"
 #include "devicemgr/things/moment.h"
 
@@ -28,24 +29,12 @@ const char *ending_state_name(enum ending_state state)
 
 bool end_asker_find(const char *name, enum end_asker *out)
 {
-    for (int i = 0; i < END_ASKERS; i++) {
-        if (strcmp(name, ASKERS[i]) == 0) {
-            *out = (enum end_asker)i;
-            return true;
-        }
-    }
-    return false;
+    return ENUM_FIND(ASKERS, name, out);
 }
 
 bool ending_state_find(const char *name, enum ending_state *out)
 {
-    for (int i = 0; i < ENDING_STATES; i++) {
-        if (strcmp(name, STATES[i]) == 0) {
-            *out = (enum ending_state)i;
-            return true;
-        }
-    }
-    return false;
+    return ENUM_FIND(STATES, name, out);
 }
 
 /* ---- the table ---- */

@@ -3,6 +3,7 @@
 #include <assert.h>
 #include <string.h>
 
+#include "devicemgr/things/enum.h"
 #include "devicemgr/things/moment.h"
 
 static const char *const KINDS[ORDER_KINDS] = {
@@ -19,13 +20,7 @@ const char *order_kind_name(enum order_kind kind)
 
 bool order_kind_find(const char *name, enum order_kind *out)
 {
-    for (size_t i = 0; i < ORDER_KINDS; i++) {
-        if (strcmp(KINDS[i], name) == 0) {
-            *out = (enum order_kind)i;
-            return true;
-        }
-    }
-    return false;
+    return ENUM_FIND(KINDS, name, out);
 }
 
 static void words_copy(struct order_words *to, const struct order_words *from)

@@ -2,6 +2,7 @@
 
 #include <assert.h>
 
+#include "devicemgr/things/enum.h"
 #include "devicemgr/things/limits.h"
 #include "devicemgr/things/moment.h"
 
@@ -18,13 +19,7 @@ const char *shutdown_state_name(enum shutdown_state state)
 
 bool shutdown_state_find(const char *name, enum shutdown_state *out)
 {
-    for (int state = 0; state < SHUTDOWN_STATES; state++) {
-        if (strcmp(NAMES[state], name) == 0) {
-            *out = (enum shutdown_state)state;
-            return true;
-        }
-    }
-    return false;
+    return ENUM_FIND(NAMES, name, out);
 }
 
 /* ---- life ---- */

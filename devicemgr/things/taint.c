@@ -2,6 +2,8 @@
 
 #include <string.h>
 
+#include "devicemgr/things/enum.h"
+
 static const char *const EFFECTS[TAINT_EFFECTS] = {
     [TAINT_NONE] = "None", [TAINT_NO_SCHEDULE] = "NoSchedule", [TAINT_NO_EXECUTE] = "NoExecute"};
 
@@ -18,13 +20,7 @@ const char *taint_effect_name(enum taint_effect effect)
 
 bool taint_effect_find(const char *name, enum taint_effect *out)
 {
-    for (size_t i = 0; i < TAINT_EFFECTS; i++) {
-        if (strcmp(EFFECTS[i], name) == 0) {
-            *out = (enum taint_effect)i;
-            return true;
-        }
-    }
-    return false;
+    return ENUM_FIND(EFFECTS, name, out);
 }
 
 const char *taint_source_name(enum taint_source source)

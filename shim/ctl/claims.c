@@ -125,18 +125,7 @@ static void put_name(const struct listing *listing, const Control__V1__Claim *ro
 
 static void put_rows(struct listing *listing, const ProtobufCMessage *page)
 {
-    const Control__V1__ClaimsResponse *response = (const void *)page;
-
-    for (size_t i = 0; response && i < response->n_rows; i++) {
-        const Control__V1__Claim *row = response->rows[i];
-
-        if (listing->items)
-            json_value_append(listing->items, answer_claim(row));
-        else if (listing->table)
-            put_row(listing->table, row);
-        else
-            put_name(listing, row);
-    }
+    LIST_PUT_EACH(Control__V1__ClaimsResponse, listing, page, answer_claim, put_row, put_name);
 }
 
 static const struct list CLAIMS = {

@@ -165,20 +165,14 @@ static const struct list DRIVER_DEVICES = {
 
 /* ---- the command ---- */
 
+static void put_name(const struct listing *listing, const Control__V1__Device *row)
+{
+    list_put_name(listing, "device", row->resource, row->id, NULL);
+}
+
 static void put_rows(struct listing *listing, const ProtobufCMessage *page)
 {
-    const Control__V1__DevicesResponse *response = (const void *)page;
-
-    for (size_t i = 0; response && i < response->n_rows; i++) {
-        const Control__V1__Device *row = response->rows[i];
-
-        if (listing->items)
-            json_value_append(listing->items, answer_device(row));
-        else if (listing->table)
-            put_row(listing->table, row);
-        else
-            list_put_name(listing, "device", row->resource, row->id, NULL);
-    }
+    LIST_PUT_EACH(Control__V1__DevicesResponse, listing, page, answer_device, put_row, put_name);
 }
 
 static const struct list DEVICES = {

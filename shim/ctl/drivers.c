@@ -76,20 +76,14 @@ static void put_row(struct table *table, const Control__V1__Driver *row)
 
 /* ---- the command ---- */
 
+static void put_name(const struct listing *listing, const Control__V1__Driver *row)
+{
+    list_put_name(listing, "driver", row->name, NULL);
+}
+
 static void put_rows(struct listing *listing, const ProtobufCMessage *page)
 {
-    const Control__V1__DriversResponse *response = (const void *)page;
-
-    for (size_t i = 0; response && i < response->n_rows; i++) {
-        const Control__V1__Driver *row = response->rows[i];
-
-        if (listing->items)
-            json_value_append(listing->items, answer_driver(row));
-        else if (listing->table)
-            put_row(listing->table, row);
-        else
-            list_put_name(listing, "driver", row->name, NULL);
-    }
+    LIST_PUT_EACH(Control__V1__DriversResponse, listing, page, answer_driver, put_row, put_name);
 }
 
 static const struct list DRIVERS = {

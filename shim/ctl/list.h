@@ -48,6 +48,22 @@ bool list_run(const struct command_run *run, struct client_failure *failure);
 
 /* ---- for who makes the rows ---- */
 
+/* Of a page of `Response`, which may be NULL, each row by itself: `json` makes it JSON, `row` puts it
+ * into the table, `name` writes its line. */
+#define LIST_PUT_EACH(Response, listing, page, json, row, name)                                    \
+    do {                                                                                           \
+        const Response *response = (const void *)(page);                                           \
+                                                                                                   \
+        for (size_t i = 0; response && i < response->n_rows; i++) {                                \
+            if ((listing)->items)                                                                  \
+                json_value_append((listing)->items, json(response->rows[i]));                      \
+            else if ((listing)->table)                                                             \
+                row((listing)->table, response->rows[i]);                                          \
+            else                                                                                   \
+                name(listing, response->rows[i]);                                                  \
+        }                                                                                          \
+    } while (0)
+
 /* SHOW_NAME: the line "KIND/PART/PART", of texts up to NULL. */
 void list_put_name(const struct listing *listing, const char *kind, ...) __attribute__((sentinel));
 

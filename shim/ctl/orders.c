@@ -30,20 +30,14 @@ static void put_row(struct table *table, const Control__V1__Order *row)
     table_put(table, row->reason);
 }
 
+static void put_name(const struct listing *listing, const Control__V1__Order *row)
+{
+    list_put_name(listing, row->kind, row->resource, row->id[0] ? row->id : NULL, NULL);
+}
+
 static void put_rows(struct listing *listing, const ProtobufCMessage *page)
 {
-    const Control__V1__OrdersResponse *response = (const void *)page;
-
-    for (size_t i = 0; response && i < response->n_rows; i++) {
-        const Control__V1__Order *row = response->rows[i];
-
-        if (listing->items)
-            json_value_append(listing->items, answer_order(row));
-        else if (listing->table)
-            put_row(listing->table, row);
-        else
-            list_put_name(listing, row->kind, row->resource, row->id[0] ? row->id : NULL, NULL);
-    }
+    LIST_PUT_EACH(Control__V1__OrdersResponse, listing, page, answer_order, put_row, put_name);
 }
 
 static const struct list ORDERS = {

@@ -102,18 +102,7 @@ static void put_name(const struct listing *listing, const Control__V1__Pod *row)
 
 static void put_rows(struct listing *listing, const ProtobufCMessage *page)
 {
-    const Control__V1__PodsResponse *response = (const void *)page;
-
-    for (size_t i = 0; response && i < response->n_rows; i++) {
-        const Control__V1__Pod *row = response->rows[i];
-
-        if (listing->items)
-            json_value_append(listing->items, answer_pod(row));
-        else if (listing->table)
-            put_row(listing->table, row);
-        else
-            put_name(listing, row);
-    }
+    LIST_PUT_EACH(Control__V1__PodsResponse, listing, page, answer_pod, put_row, put_name);
 }
 
 static const struct list PODS = {

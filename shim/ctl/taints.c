@@ -61,21 +61,15 @@ static void put_row(struct table *table, const Control__V1__Taint *row)
     free(name);
 }
 
+static void put_name(const struct listing *listing, const Control__V1__Taint *row)
+{
+    list_put_name(listing, "taint", or_any(row->resource), or_any(row->id), row->key, row->effect,
+                  NULL);
+}
+
 static void put_rows(struct listing *listing, const ProtobufCMessage *page)
 {
-    const Control__V1__TaintsResponse *response = (const void *)page;
-
-    for (size_t i = 0; response && i < response->n_rows; i++) {
-        const Control__V1__Taint *row = response->rows[i];
-
-        if (listing->items)
-            json_value_append(listing->items, answer_taint(row));
-        else if (listing->table)
-            put_row(listing->table, row);
-        else
-            list_put_name(listing, "taint", or_any(row->resource), or_any(row->id), row->key,
-                          row->effect, NULL);
-    }
+    LIST_PUT_EACH(Control__V1__TaintsResponse, listing, page, answer_taint, put_row, put_name);
 }
 
 static const struct list TAINTS = {

@@ -842,15 +842,21 @@ static void nor_is_the_pods_own_passed_over(void **state)
     expect_nothing(w);
 }
 
-static void budgets_are_kept_to_for_a_time(void **state)
+/* u1's end is asked for, by force after ten minutes, of which five have gone. */
+static void wait_for_force(struct world *w)
 {
-    struct world *w = *state;
-
     w->settings.evict_force_after_ms = 600000;
     devicemgr_set_settings(w->mgr, w->now_ms, &w->settings);
     end_in(w, 1, "u1", DEVICEMGR_POD_GRACE);
     stored(w);
     pass(w, 300000);
+}
+
+static void budgets_are_kept_to_for_a_time(void **state)
+{
+    struct world *w = *state;
+
+    wait_for_force(w);
     world_restart(w); /* the time goes on */
     expect(w, "evict u1 (ns/u1) in 0ms: tired");
     pass(w, 299000);
@@ -868,11 +874,7 @@ static void who_takes_it_back_has_not_waited(void **state)
 {
     struct world *w = *state;
 
-    w->settings.evict_force_after_ms = 600000;
-    devicemgr_set_settings(w->mgr, w->now_ms, &w->settings);
-    end_in(w, 1, "u1", DEVICEMGR_POD_GRACE);
-    stored(w);
-    pass(w, 300000);
+    wait_for_force(w);
     ask(w, END_SHUTDOWN, 1, "u1", DEVICEMGR_POD_GRACE);
     stored(w);
     world_restart(w); /* who has asked since when is known still */
@@ -891,11 +893,7 @@ static void what_was_forced_for_him_alone_is_so_no_more(void **state)
 {
     struct world *w = *state;
 
-    w->settings.evict_force_after_ms = 600000;
-    devicemgr_set_settings(w->mgr, w->now_ms, &w->settings);
-    end_in(w, 1, "u1", DEVICEMGR_POD_GRACE);
-    stored(w);
-    pass(w, 300000);
+    wait_for_force(w);
     ask(w, END_SHUTDOWN, 1, "u1", DEVICEMGR_POD_GRACE);
     stored(w);
     pass(w, 300000);
