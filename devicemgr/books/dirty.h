@@ -64,7 +64,7 @@ struct dirty_row *dirty_find(const struct dirty *dirty, const char *key, size_t 
 /* Finds or adds; `parts` has DIRTY_KEYS_LEN, and is copied. */
 struct dirty_row *dirty_ensure(struct state *state, enum devicemgr_record_kind kind,
                                const char *const *parts);
-/* What the row is of: one of the nine, or none. Valid until a table changes. */
+/* What the row is of: one of them, or none. Valid until a table changes. */
 struct dirty_thing {
     struct resource *resource;
     struct allocation *allocation;

@@ -354,7 +354,6 @@ int record_restore_driver(struct drivers *drivers, uint64_t now_ms,
         text_is_utf8(row->name) && !drivers_find(drivers, row->name) &&
         drivers_len(drivers) < DRIVERS_MAX && row->n_services <= DRIVER_SERVICES_MAX) {
         const struct ids services = {row->services, row->n_services};
-
         struct driver *driver = drivers_ensure(drivers, now_ms, row->name, &services);
 
         driver->stored = driver->restored = true;

@@ -229,9 +229,9 @@ static void hold(struct state *state, struct create *create, const struct look *
     if (!create->waiting) {
         text_add(&line, "held: ");
         create_explain(state, create, &look->reason, &line);
+        /* Not louder: it comes with each try of the kubelet's. */
         state_log_about(state, LEVEL_DEBUG,
-                        name_about_demand(&create->demand, look->reason.resource),
-                        &line); /* at each try of the kubelet's */
+                        name_about_demand(&create->demand, look->reason.resource), &line);
         create->waiting = true;
         create->waiting_ms = state->now_ms;
     }

@@ -48,10 +48,10 @@ struct create {
     struct create *commit_prev, *commit_next;
     uint64_t limit_ms;      /* the client's deadline, less a margin */
     bool waiting;           /* for the world to change: it is held */
-    uint64_t waiting_ms;    /* since when; only while `waiting` */
-    uint64_t held_ms;       /* for so long it was before; 1 at least, if it was at all */
-    uint64_t hold_until_ms; /* likewise */
-    uint64_t again_ms;      /* likewise: when time alone may change why; UINT64_MAX: never */
+    uint64_t waiting_ms;    /* since when; this and the next two only while `waiting` */
+    uint64_t hold_until_ms; /* then it is refused */
+    uint64_t again_ms;      /* when time alone may change why; UINT64_MAX: never */
+    uint64_t held_ms;       /* for so long it was held before; 1 at least, if it was at all */
     uint64_t commit;        /* the commit that carries it; 0: none yet */
     UT_hash_handle hh;
 };

@@ -26,7 +26,7 @@ static const struct allocation *other_holder(const struct state *state,
     return NULL;
 }
 
-static void evict(struct state *state, const struct allocation *holder)
+static void take_from(struct state *state, const struct allocation *holder)
 {
     struct text text = {0};
 
@@ -42,13 +42,13 @@ static void evict(struct state *state, const struct allocation *holder)
 
 /* The devices are ours now: other pods' allocations of them, idle all, are over. A device shared
  * with another container of the same pod stays in both, one of a resource that shares in all. */
-static void evict_holders(struct state *state, const struct allocation *allocation)
+static void take_from_others(struct state *state, const struct allocation *allocation)
 {
     for (size_t i = 0; i < allocation->ids.len; i++) {
         const struct allocation *holder;
 
         while ((holder = other_holder(state, allocation, allocation->ids.v[i])))
-            evict(state, holder);
+            take_from(state, holder);
     }
 }
 
@@ -123,7 +123,7 @@ static void reserve(struct state *state, struct wanted *wanted,
 
     allocation_set_create(allocation, wanted->demand->create);
     if (wanted->settings->exclusive)
-        evict_holders(state, allocation);
+        take_from_others(state, allocation);
     wanted->has = allocation;
 }
 

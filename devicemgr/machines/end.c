@@ -99,8 +99,9 @@ static void begin_stopping(struct ends *ends, struct ending *ending)
     wake_pod(&state->wakes, ending->pod_uid);
 }
 
-/* Its containers have been stopped, all of those that a list has shown which was asked for since.
- * What is in the making now is shown by a later one. */
+/* It is over once its containers have been stopped, all of those that a list has shown which was
+ * asked for since; what is in the making now is shown by a later one. Then its sandboxes may be
+ * stopped. */
 static void settle(struct ends *ends, struct ending *ending)
 {
     if (ending->state == ENDING_STOPPING && !ending->unconfirmed &&
@@ -160,10 +161,10 @@ void ends_listed(struct ends *ends, const struct devicemgr_container *containers
     end_stop_listed(ends, containers, containers_len);
     HASH_ITER(hh, ends->state->endings.by_uid, ending, next)
     {
+        /* It may turn out to be static, or its own grace is known now. */
         if ((ending->state == ENDING_EVICTING || ending->state == ENDING_EVICTED) &&
             !ending->changed && ending->commit == 0)
-            advance(ends,
-                    ending); /* it is static, as it turns out, or its own grace is known now */
+            advance(ends, ending);
         settle(ends, ending);
     }
     ends_look(ends);
@@ -397,7 +398,7 @@ void ends_order(struct ends *ends, uint64_t number, const char *pod_uid,
 bool ends_take_back(struct ends *ends, uint64_t number, const char *pod_uid)
 {
     const struct ending *ending = endings_find(&ends->state->endings, pod_uid);
-    const struct ending_ask *own = ending ? ending_find_ask(ending, END_OPERATOR, 0) : NULL;
+    const struct ending_ask *own = ending ? ending_find_ask(ending, END_OPERATOR, END_ONCE) : NULL;
     struct text text = {0};
     struct end_waiter *waiter;
 
@@ -408,7 +409,7 @@ bool ends_take_back(struct ends *ends, uint64_t number, const char *pod_uid)
     waiter = wait_for(ends, number, pod_uid);
     waiter->taken_back = true;
     waiter->text = mem_strdup(text.buf);
-    ends_cancel(ends, pod_uid, END_OPERATOR, 0);
+    ends_cancel(ends, pod_uid, END_OPERATOR, END_ONCE);
     return true;
 }
 

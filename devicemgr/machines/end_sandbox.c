@@ -41,7 +41,7 @@ void end_sandbox_stop(struct ends *ends, const struct ending *ending)
     const struct pod *pod = pods_find(&state->pods, ending->pod_uid);
 
     if (!pod || ending->state != ENDING_STOPPED || !shutdown_under_way(&state->shutdown) ||
-        !ending_find_ask(ending, END_SHUTDOWN, END_SHUTDOWN_TOKEN))
+        !ending_find_ask(ending, END_SHUTDOWN, END_ONCE))
         return;
     for (struct sandbox *is = pod->sandboxes; is; is = is->pod_next) {
         if (is->state == SANDBOX_OPEN && !is->dead && !under_way(ends, is->id))

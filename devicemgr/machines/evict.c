@@ -106,7 +106,7 @@ static bool is_ended(const struct evicts *evicts, const char *pod_uid)
 {
     const struct ending *ending = endings_find(&evicts->state->endings, pod_uid);
 
-    return ending && ending_refuses(ending) && ending_find_ask(ending, END_EVICTION, 0);
+    return ending && ending_refuses(ending) && ending_find_ask(ending, END_EVICTION, END_ONCE);
 }
 
 static void note(void *user, const struct evictable *evictable)
@@ -146,7 +146,7 @@ static void adopt(struct evicts *evicts)
 
     evicts->adopted = true;
     for (const struct ending *e = endings->by_uid; e; e = e->hh.next) {
-        const struct ending_ask *ask = ending_find_ask(e, END_EVICTION, 0);
+        const struct ending_ask *ask = ending_find_ask(e, END_EVICTION, END_ONCE);
         struct eviction *eviction = ask ? ensure(evicts, e->pod_uid) : NULL;
 
         if (!eviction)

@@ -78,7 +78,7 @@ struct evicts {
 };
 
 void evicts_fini(struct evicts *evicts);
-/* Finds out who is to go now: after events and ticks, unless nothing is NoExecute, and nothing was. */
+/* Finds out who is to go now: after events and ticks, unless nothing is NoExecute, nor was. */
 void evicts_review(struct evicts *evicts);
 static inline bool evicts_quiet(const struct evicts *evicts)
 {

@@ -190,7 +190,6 @@ static void log_list(struct runtime *runtime, bool first, size_t rebuilt, size_t
 
     if (!first && rebuilt == 0 && lost == 0)
         return;
-
     text_add(&text,
              "runtime listed: %u pods, %u allocations kept (%zu of them rebuilt from containers), "
              "%zu pods are gone",
@@ -220,8 +219,8 @@ static size_t take_container(struct runtime *runtime, const struct listed_sandbo
         return 0;
     }
     is_new = adopt_running(&runtime->adopt, container, sandbox);
-    container_tokens_read(&named, is_new ? state : NULL,
-                          container); /* told once, not by each list */
+    /* What is wrong with them is told once, not by each list. */
+    container_tokens_read(&named, is_new ? state : NULL, container);
     note_running(state, container, sandbox, &named);
     rebuilt = rebuild_container(state, told, container, sandbox, &named);
     request_fini(&named.tokens);

@@ -5,7 +5,7 @@
 #include "devicemgr/books/ledger.h"
 #include "devicemgr/books/state.h"
 
-void container_tokens_read(struct container_tokens *named, struct state *state,
+void container_tokens_read(struct container_tokens *named, struct state *log,
                            const struct devicemgr_container *container)
 {
     *named = (struct container_tokens){0};
@@ -19,8 +19,8 @@ void container_tokens_read(struct container_tokens *named, struct state *state,
         if (request_add_token(&named->tokens, annotation->key, annotation->value, &error) == 0)
             continue;
         named->unreadable = true;
-        if (state)
-            state_log(state, LEVEL_WARNING, &error);
+        if (log)
+            state_log(log, LEVEL_WARNING, &error);
     }
 }
 

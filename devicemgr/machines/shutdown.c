@@ -75,7 +75,7 @@ static void take_back_left(struct shutdowns *shutdowns)
     const struct endings *endings = &shutdowns->state->endings;
 
     for (const struct ending *e = endings->by_uid; e; e = e->hh.next) {
-        const struct ending_ask *ask = ending_find_ask(e, END_SHUTDOWN, END_SHUTDOWN_TOKEN);
+        const struct ending_ask *ask = ending_find_ask(e, END_SHUTDOWN, END_ONCE);
 
         if (ask && !is_to_go_on(e, ask))
             put_step(shutdowns, e->pod_uid, false, 0);
@@ -227,8 +227,7 @@ static void make_groups(struct state *state)
 static bool is_asked(const struct state *state, const char *pod_uid, uint64_t ends_ms)
 {
     const struct ending *ending = endings_find(&state->endings, pod_uid);
-    const struct ending_ask *ask =
-        ending ? ending_find_ask(ending, END_SHUTDOWN, END_SHUTDOWN_TOKEN) : NULL;
+    const struct ending_ask *ask = ending ? ending_find_ask(ending, END_SHUTDOWN, END_ONCE) : NULL;
 
     return ask && (ending_is_over(ending) || later_by(ask->asked_ms, ask->grace_ms) <=
                                                  later(ends_ms, state->now_ms + END_GRACE_MS_MIN));

@@ -11,7 +11,7 @@
  *   all the time there is: what else runs (networks, storage) is not ours to time;
  * - where a kubelet does all that itself nobody is ended, and what it has left is waited for;
  * - if the machine does not wait for as long as the settings want, all groups are shortened alike,
- * and said so;
+ *   which is said;
  * - one that is cancelled leaves pods whose end was not begun as they are. The others come to their
  *   end, and may be made again then.
  *

@@ -382,8 +382,9 @@ void task_committed(struct tasks *tasks, struct task *task, const char *error)
         if (task->phase == TASK_STORING) {
             tasks->owed_less = true; /* it may be what was to be put off */
             revert(tasks, task);
-        } else
+        } else {
             not_kept(tasks, task);
+        }
         task_refuse_all(tasks, task, CLAIM_REFUSED_STORE, error);
     } else if (task->phase == TASK_STORING) {
         stored(tasks, task);

@@ -239,7 +239,8 @@ void task_users_listed(struct tasks *tasks, struct claim *claim,
 
 /* ---- task_moved.c, for both ---- */
 
-/* What is owed to a driver that has moved, it may be said by the kubelet to be used again. */
+/* Of one that is owed to a driver which has moved that is remembered: the kubelet may have it
+ * prepared again by itself. */
 void task_note_moved(struct tasks *tasks, struct claim *claim);
 /* The claim is the kubelet's, and nothing is left to be done for it here. */
 bool task_is_the_kubelets(const struct tasks *tasks, const struct claim *claim);

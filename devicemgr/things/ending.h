@@ -29,8 +29,9 @@
 
 /* Of a grace: the pod's own. */
 #define ENDING_POD_GRACE UINT64_MAX
-/* Of what a shutdown of the machine asks for: each pod once, whatever becomes of it. */
-#define END_SHUTDOWN_TOKEN 0
+/* The token of an asker that asks for each pod once, whatever for: an operator, eviction, the machine's
+ * shutdown. */
+#define END_ONCE 0
 
 enum end_asker {
     END_OPERATOR,

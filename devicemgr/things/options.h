@@ -1,7 +1,7 @@
 /*
  * Device runtime options: what a plugin's Allocate answers for one container, and how the answers
- * for several resources become one (pkg/kubelet/cm/devicemanager/
- * pod_devices.go, deviceRunContainerOptions).
+ * for several resources become one (deviceRunContainerOptions in
+ * pkg/kubelet/cm/devicemanager/pod_devices.go).
  */
 #ifndef DEVICEMGR_THINGS_OPTIONS_H
 #define DEVICEMGR_THINGS_OPTIONS_H

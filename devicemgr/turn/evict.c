@@ -5,13 +5,10 @@
 #include "devicemgr/turn/end.h"
 #include "devicemgr/turn/turn.h"
 
-/* Each pod is asked for once, whatever for. */
-#define TOKEN 0
-
 static void take(struct devicemgr *mgr, const struct eviction_step *step)
 {
     const struct end_request request = {
-        .asker = END_EVICTION, .token = TOKEN, .grace_ms = ENDING_POD_GRACE, .why = step->why};
+        .asker = END_EVICTION, .token = END_ONCE, .grace_ms = ENDING_POD_GRACE, .why = step->why};
 
     switch (step->kind) {
     case EVICTION_ASK:
@@ -21,7 +18,7 @@ static void take(struct devicemgr *mgr, const struct eviction_step *step)
         ends_confirm(&mgr->ends, step->pod_uid);
         break;
     case EVICTION_TAKE_BACK:
-        end_cancel(mgr, step->pod_uid, END_EVICTION, TOKEN);
+        end_cancel(mgr, step->pod_uid, END_EVICTION, END_ONCE);
         break;
     }
 }

@@ -11,7 +11,7 @@
 static void take_step(struct devicemgr *mgr, const struct shutdown_step *step)
 {
     const struct end_request request = {.asker = END_SHUTDOWN,
-                                        .token = END_SHUTDOWN_TOKEN,
+                                        .token = END_ONCE,
                                         .grace_ms = step->grace_ms,
                                         .or_less = true,
                                         .force_local = true,
@@ -20,7 +20,7 @@ static void take_step(struct devicemgr *mgr, const struct shutdown_step *step)
     if (step->ask)
         end_ask(mgr, step->pod_uid, &request);
     else
-        end_cancel(mgr, step->pod_uid, END_SHUTDOWN, END_SHUTDOWN_TOKEN);
+        end_cancel(mgr, step->pod_uid, END_SHUTDOWN, END_ONCE);
 }
 
 void shutdown_turn(struct devicemgr *mgr)
