@@ -189,8 +189,8 @@ void devicemgr_preferred(struct devicemgr *mgr, uint64_t now_ms, uint64_t call, 
 void devicemgr_prestarted(struct devicemgr *mgr, uint64_t now_ms, uint64_t call, int code,
                           const char *message);
 
-/* ---- built-in devices: a resource that needs no plugin; the whole list, again at each change ----
- */
+/* ---- built-in devices: a resource that needs no plugin; the whole list, again at each change
+ * ---- */
 struct devicemgr_builtin_device {
     const char *id;
     bool healthy;

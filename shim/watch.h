@@ -13,8 +13,8 @@ struct watch_ops {
     /* One event: `name` in one of the directories (inotify's mask), or "" for a directory itself.
      * May be NULL. An overflow of the queue is not told: see changed(). */
     void (*event)(void *user, const char *name, uint32_t mask);
-    /* Something happened, after event() for all of it; `overflow`: also what event() did not tell.
-     */
+    /* Something happened, after event() for all of it; `overflow`: also what event() did not
+     * tell. */
     void (*changed)(void *user, bool overflow);
 };
 

@@ -169,8 +169,8 @@ static void finish_row(struct state *state, const struct dirty_row *row, uint64_
         ledger_remove_allocation(state, allocation);
 }
 
-/* The store may be full for hours: its attempts get rarer, and those of new creates come besides.
- */
+/* The store may be full for hours: its attempts get rarer, and those of new creates come
+ * besides. */
 static void retry_later(struct state *state)
 {
     struct checkpoint *checkpoint = &state->checkpoint;

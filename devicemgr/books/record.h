@@ -38,8 +38,8 @@ uint8_t *record_of_shutdown(const struct shutdown *shutdown, const char *boot_id
 int record_restore_resource(struct resource **table, uint64_t now_ms, const char *boot_id,
                             const struct devicemgr_record *record)
     __attribute__((warn_unused_result));
-/* Whether a container of it runs is not known, until a list asked for from `unknown_until_ms` on.
- */
+/* Whether a container of it runs is not known, until a list asked for from `unknown_until_ms`
+ * on. */
 int record_restore_allocation(struct allocations *table, uint64_t unknown_until_ms,
                               const struct devicemgr_record *record)
     __attribute__((warn_unused_result));

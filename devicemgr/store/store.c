@@ -204,8 +204,8 @@ static enum store_opened open_file(struct store *store, char *why, size_t why_by
     return opened;
 }
 
-/* Whether a file that could not be opened may have rows in it; not if it is known to be a new one.
- */
+/* Whether a file that could not be opened may have rows in it; not if it is known to be a new
+ * one. */
 static bool may_hold_rows(const struct store *store, bool is_new)
 {
     return !is_new && (store_file_exists(store->path) || (errno != ENOENT && errno != ENOTDIR));

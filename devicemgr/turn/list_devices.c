@@ -37,6 +37,27 @@ struct telling {
     size_t holders_len;
 };
 
+/* ---- places in lists that are in natural order of ids ---- */
+
+_Static_assert(offsetof(struct device, id) == 0, "it begins with its id, as an id does");
+
+/* The first that comes after `id`; each begins with a pointer to its id. */
+static size_t place_after(const void *items, size_t len, size_t bytes, const char *id)
+{
+    size_t from = 0;
+
+    while (from < len) {
+        size_t middle = from + (len - from) / 2;
+        const char *at = *(char *const *)((const char *)items + middle * bytes);
+
+        if (strverscmp(at, id) <= 0)
+            from = middle + 1;
+        else
+            len = middle;
+    }
+    return from;
+}
+
 /* ---- one device ---- */
 
 static void add_holder(struct telling *telling, const char *uid, const char *container,
@@ -121,27 +142,13 @@ static bool tell(struct telling *telling, const char *id, const struct device *d
 
 /* ---- those that are not listed any more ---- */
 
-/* The first of them that comes after `id`. */
-static size_t place_after(char *const *ids, size_t len, const char *id)
-{
-    size_t from = 0;
-
-    while (from < len) {
-        size_t middle = from + (len - from) / 2;
-
-        if (strverscmp(ids[middle], id) <= 0)
-            from = middle + 1;
-        else
-            len = middle;
-    }
-    return from;
-}
-
 static void add_source(struct telling *telling, const struct ids *ids, const char *after)
 {
     telling->sources = mem_grow(telling->sources, telling->sources_len, sizeof *telling->sources);
-    telling->sources[telling->sources_len++] = (struct source){
-        .ids = ids->v, .len = ids->len, .at = after ? place_after(ids->v, ids->len, after) : 0};
+    telling->sources[telling->sources_len++] =
+        (struct source){.ids = ids->v,
+                        .len = ids->len,
+                        .at = after ? place_after(ids->v, ids->len, sizeof *ids->v, after) : 0};
 }
 
 static void find_sources(struct telling *telling, const char *after)
@@ -247,31 +254,18 @@ static bool tell_stride(struct telling *telling, const char *end)
     }
 }
 
-static size_t device_after(const struct devices *devices, const char *id)
-{
-    size_t from = 0, len = devices->len;
-
-    while (from < len) {
-        size_t middle = from + (len - from) / 2;
-
-        if (strverscmp(devices->items[middle].id, id) <= 0)
-            from = middle + 1;
-        else
-            len = middle;
-    }
-    return from;
-}
-
 /* `after` NULL: from the first. False: nobody listens any more. */
 static bool tell_resource(struct telling *telling, const struct resource *resource,
                           const char *after)
 {
+    const struct devices *devices = &resource->devices;
     const char *end;
     bool more;
 
     telling->resource = resource;
     telling->exclusive = state_settings_of(telling->state, resource->name)->exclusive;
-    telling->at = after ? device_after(&resource->devices, after) : 0;
+    telling->at =
+        after ? place_after(devices->items, devices->len, sizeof *devices->items, after) : 0;
     telling->sources_len = 0;
     find_sources(telling, after);
     do {

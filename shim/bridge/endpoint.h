@@ -32,8 +32,8 @@ struct endpoint_world {
     void *user;
 };
 
-/* NULL: `resource` cannot be the name of one, or the directory's path is too long; said in the log.
- */
+/* NULL: `resource` cannot be the name of one, or the directory's path is too long; said in the
+ * log. */
 struct endpoint *endpoint_new(const struct endpoint_world *world, const char *resource);
 
 /* Ends stream, connections and calls at once, removes the socket, frees; see also `leaves`. Accepts
@@ -60,8 +60,8 @@ const struct offer *endpoint_offer(const struct endpoint *endpoint);
 /* Sees to it that the socket is there; may be called at any time. */
 void endpoint_listen(struct endpoint *endpoint);
 
-/* The kubelet can be registered with: one that is new to it, or the same after a lost connection.
- */
+/* The kubelet can be registered with: one that is new to it, or the same after a lost
+ * connection. */
 void endpoint_kubelet_came(struct endpoint *endpoint);
 void endpoint_kubelet_went(struct endpoint *endpoint);
 

@@ -35,8 +35,8 @@ struct kubelet_dir_ops {
 
 struct kubelet_dir;
 
-/* The first look is from the loop. `ops` and `user` are borrowed until the end, `path` is copied.
- */
+/* The first look is from the loop. `ops` and `user` are borrowed until the end, `path` is
+ * copied. */
 struct kubelet_dir *kubelet_dir_start(uv_loop_t *loop, const char *path,
                                       const struct kubelet_dir_ops *ops, void *user);
 

@@ -320,8 +320,8 @@ static void list_note(struct advertised_list *list, const struct comparing *comp
 
 /* ---- the list ---- */
 
-/* Takes the bytes: a hole of VARINT_BYTES_MAX, at the end of which the length goes, and the list.
- */
+/* Takes the bytes: a hole of VARINT_BYTES_MAX, at the end of which the length goes, and the
+ * list. */
 static void list_set(struct advertised_list *list, const struct packing *packing)
 {
     uint8_t prefix[VARINT_BYTES_MAX];

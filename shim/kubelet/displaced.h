@@ -16,8 +16,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* More than a kubelet that starts takes to write its checkpoint for all lists, and we to read it.
- */
+/* More than a kubelet that starts takes to write its checkpoint for all lists, and we to read
+ * it. */
 #define DISPLACED_PAUSE_MS_MIN 5000
 #define DISPLACED_PAUSE_MS_MAX (5 * 60 * 1000)
 

@@ -97,7 +97,9 @@ static void regain(struct session *s)
     struct stream *st, *next;
 
     HASH_ITER(hh, s->streams, st, next)
-    stream_regain(s, st);
+    {
+        stream_regain(s, st);
+    }
 }
 
 void session_begin(struct session *s, pid_t client)
@@ -123,7 +125,9 @@ void session_free(struct session *s)
     if (s->begun)
         s->owner.ops->gone(s->owner.user, s);
     HASH_ITER(hh, s->streams, st, next)
-    stream_free(s, st);
+    {
+        stream_free(s, st);
+    }
     for (enum session_end end = SESSION_CLIENT; end <= SESSION_RUNTIME; end++) {
         lane_fini(&s->sides[end].lane);
         header_listener_free(s->sides[end].listener);
@@ -132,8 +136,8 @@ void session_free(struct session *s)
     free(s);
 }
 
-/* The client's first bytes (RFC 9113 §3.4). Passes what fits; how much of it, or a negative code.
- */
+/* The client's first bytes (RFC 9113 §3.4). Passes what fits; how much of it, or a negative
+ * code. */
 static ssize_t feed_preface(struct session *s, const uint8_t *bytes, size_t len)
 {
     size_t n = FRAME_PREFACE_BYTES - s->preface_seen;

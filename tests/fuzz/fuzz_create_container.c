@@ -420,8 +420,8 @@ static void check_names(struct fuzz_input bytes, Runtime__V1__CreateContainerReq
     buffer_fini(&out);
 }
 
-/* Whether protobuf-c knows all that mount_redirect() walks over: then it packs it in the one way.
- */
+/* Whether protobuf-c knows all that mount_redirect() walks over: then it packs it in the one
+ * way. */
 static bool is_plain(const Runtime__V1__CreateContainerRequest *request)
 {
     const Runtime__V1__ContainerConfig *config = request->config;

@@ -95,8 +95,8 @@ void world_print_journal(const struct world *w);
  * or devices; never what the core or the order of its actions chose. Another one when the same
  * happens at the same time again. */
 struct rng world_draw(struct world *w, enum draw what, uint64_t a, uint64_t b);
-/* `fire(w, a, b)` happens after `delay_ms`. Of those at one time the order comes from the stream.
- */
+/* `fire(w, a, b)` happens after `delay_ms`. Of those at one time the order comes from the
+ * stream. */
 void world_after(struct world *w, const struct rng *about, uint64_t delay_ms,
                  void (*fire)(struct world *w, uint64_t a, uint64_t b), uint64_t a, uint64_t b);
 void world_note(struct world *w, const char *format, ...) __attribute__((format(printf, 2, 3)));

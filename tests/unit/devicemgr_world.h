@@ -117,8 +117,8 @@ void plugin_register(struct world *w, uint64_t registration, const char *resourc
 void plugin_options(struct world *w, uint64_t endpoint, bool pre_start, bool preferred);
 void plugin_list(struct world *w, uint64_t endpoint, const char *devices);
 void plugin_lost(struct world *w, uint64_t endpoint, const char *reason);
-/* A lost endpoint's stop time has come to be stored (STOP_STORE_MS), and is; nothing else happened.
- */
+/* A lost endpoint's stop time has come to be stored (STOP_STORE_MS), and is; nothing else
+ * happened. */
 void plugin_stop_stored(struct world *w, const char *resource);
 /* Register, options, list; nothing of it is left to expect. The endpoint's number. */
 uint64_t plugin_up(struct world *w, const char *resource, const char *socket, const char *devices,
@@ -169,11 +169,11 @@ void container_forwarded(struct world *w, uint64_t number, const char *uid, cons
 /* The whole way; container id "c-UID-CONTAINER". */
 void container_made(struct world *w, uint64_t number, const char *uid, const char *container,
                     const char *tokens);
-/* gpus_up(), and container_made() for "main" of pod u1 with g0, number 11. The endpoint's number.
- */
+/* gpus_up(), and container_made() for "main" of pod u1 with g0, number 11. The endpoint's
+ * number. */
 uint64_t u1_has_g0(struct world *w, const char *devices);
-/* container_made() for one that asks with a request and gets these ids; and from their Allocate on.
- */
+/* container_made() for one that asks with a request and gets these ids; and from their Allocate
+ * on. */
 void container_chosen(struct world *w, uint64_t number, const char *uid, const char *container,
                       const char *request, const char *ids);
 void container_allocated(struct world *w, uint64_t number, const char *uid, const char *container,

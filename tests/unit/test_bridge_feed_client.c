@@ -1,5 +1,5 @@
-/* shim/bridge/feed_client.c: daemons that come, go, refuse and are slow, each a server of our own.
- */
+/* shim/bridge/feed_client.c: daemons that come, go, refuse and are slow, each a server of our
+ * own. */
 #include "tests/unit/test_wait.h"
 
 #include "cri-proto/methods.h"

@@ -699,8 +699,8 @@ static void a_client_that_does_not_read_what_it_causes(void **state)
     buffer_fini(&frame);
 }
 
-/* The same while the runtime is in the middle of a frame, so that nothing of ours can be written.
- */
+/* The same while the runtime is in the middle of a frame, so that nothing of ours can be
+ * written. */
 static void a_client_that_causes_answers_within_a_frame(void **state)
 {
     struct world *w = *state;

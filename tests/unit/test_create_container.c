@@ -1,5 +1,5 @@
-/* shim/relay/create_container.c: reading a request, and what a fragment in front of it merges to.
- */
+/* shim/relay/create_container.c: reading a request, and what a fragment in front of it merges
+ * to. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -344,8 +344,8 @@ static void a_store_that_is_too_slow_ends_with_the_clients_deadline(void **state
     expect(w, "verdict 12 forward A=1"); /* it was made durable meanwhile */
 }
 
-/* Found by tests/sim: the row stayed when the reservation was given up, and so did the pod's end.
- */
+/* Found by tests/sim: the row stayed when the reservation was given up, and so did the pod's
+ * end. */
 static void a_reservation_writes_no_row_of_its_pod(void **state)
 {
     struct world *w = *state;

@@ -168,8 +168,8 @@ static void another_endpoint_is_prestarted_anew(void **state)
     expect(w, "verdict 11 forward A=1");
 }
 
-/* Regression: the create was forwarded with the call still under way, whose end then met no create.
- */
+/* Regression: the create was forwarded with the call still under way, whose end then met no
+ * create. */
 static void a_pre_start_under_way_is_waited_for_though_not_wanted_any_more(void **state)
 {
     struct world *w = *state;

@@ -200,8 +200,8 @@ static void lists_are_asked_for_once_a_second_at_most(void **state)
     assert_in_range(lists, 5, 10000 / LIST_EVERY_MS);
 }
 
-/* The plugin serves on, the pods run on, and nothing is known of them but what the runtime tells.
- */
+/* The plugin serves on, the pods run on, and nothing is known of them but what the runtime
+ * tells. */
 static void begin_without_rows(struct world *w)
 {
     devicemgr_restored(w->mgr, w->now_ms);

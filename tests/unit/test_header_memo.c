@@ -1,5 +1,5 @@
-/* shim/relay/header_memo.c: what is kept, what makes it forget, and that a listener stays in step.
- */
+/* shim/relay/header_memo.c: what is kept, what makes it forget, and that a listener stays in
+ * step. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -183,8 +183,8 @@ static void does_not_keep_a_large_buffer(void **state)
     message_reader_fini(&reader);
 }
 
-/* A compressed message of `len` zero bytes and then `tail`, behind its head; the caller frees it.
- */
+/* A compressed message of `len` zero bytes and then `tail`, behind its head; the caller frees
+ * it. */
 static uint8_t *compressed(size_t len, size_t tail, size_t *out_len)
 {
     z_stream stream = {0};

@@ -20,8 +20,8 @@ static void park(struct world *w)
     move_on(w);
 }
 
-/* RFC 9113 §6.9.2: behind its ACK a lower window counts, for what the client sent before as well.
- */
+/* RFC 9113 §6.9.2: behind its ACK a lower window counts, for what the client sent before as
+ * well. */
 SCENARIO(the_ack_of_a_lower_window_waits_for_what_is_parked)
 {
     park(w);

@@ -90,8 +90,8 @@ static int runtime_head(struct session *s, const struct frame_head *h, enum lane
         from_runtime_goaway_head(s);
         *how = LANE_TAP;
         return 0;
-    case FRAME_PUSH_PROMISE: /* no gRPC client allows it; its block would leave our listener behind
-                              */
+    case FRAME_PUSH_PROMISE:
+        /* No gRPC client allows it; its block would leave our listener behind. */
         return session_fail(s, -EPROTO, "the runtime pushes");
     default:
         return 0;

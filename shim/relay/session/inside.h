@@ -107,8 +107,8 @@ int session_fail(struct session *s, int error, const char *text);
 /* The same where none does. */
 void session_give_up(struct session *s, int error, const char *text);
 
-/* For frames of ours that cannot be queued (`r` < 0): the connection is out of step then, and ends.
- */
+/* For frames of ours that cannot be queued (`r` < 0): the connection is out of step then, and
+ * ends. */
 void session_must_queue(struct session *s, int r);
 
 /* The client broke the protocol: tells it so (RFC 9113 §5.4.1, §6.8), and fails. */
