@@ -78,8 +78,11 @@ void claims_row_written(struct world *w, const struct devicemgr_record *record)
 
     if (dropped)
         dropped->kept = false;
-    if (c && c->boot == 0)
-        c->boot = w->shim.boot; /* a new one; of another the row says nothing of its pod */
+    if (!c || c->boot != 0)
+        return; /* of one that is known the row says nothing of its pod */
+    c->boot = w->shim.boot;
+    if (w->kubelet.moves && !c->own && !client_find_of(w, c->uid, c->name))
+        c->unsure_ms = w->now_ms; /* found without a token, by a list of before: it may have ended */
 }
 
 void claims_row_restored(struct world *w, const struct devicemgr_record *record)
