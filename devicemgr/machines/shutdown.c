@@ -259,12 +259,13 @@ static bool group_is_over(const struct shutdowns *shutdowns)
 
     if (state->now_ms >= shutdown_group_ends_ms(shutdown))
         return true;
+    if (shutdowns->steps) /* what comes of them is seen by the next look */
+        return false;
     while (pod && (pod->group != shutdown->group || facts_pod_has_left(state, pod)))
         pod = pod->hh.next;
     return pod == NULL;
 }
 
-/* One step at a time: what is asked for is seen to be over, or not, by the next look only. */
 static void go_on(struct shutdowns *shutdowns)
 {
     struct state *state = shutdowns->state;
@@ -272,7 +273,7 @@ static void go_on(struct shutdowns *shutdowns)
 
     take_in(state);
     ask_for_group(shutdowns);
-    while (!shutdowns->steps && group_is_over(shutdowns)) {
+    while (group_is_over(shutdowns)) {
         if (shutdown->group + 1 == shutdown->groups_len) {
             over(state, "over");
             return;

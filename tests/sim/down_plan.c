@@ -88,6 +88,15 @@ static bool leaves(const struct down_world *d, const struct dw_pod *pod)
     return may_leave(d, pod) && pod->ready && (d->plan.by_priority || (pod->runs && pod->seen));
 }
 
+/* It was perhaps one of them: it may have been taken in by now, or have been asked before. */
+static void note_comes(const struct down_world *d, struct dw_part *part, const struct dw_pod *pod)
+{
+    if (part->sure || part->came || !leaves(d, pod))
+        return;
+    part->came = part->is_to_be_asked = true;
+    part->sure = part->vague = !d->plan.by_priority;
+}
+
 static void take_in(struct down_world *d)
 {
     struct dw_plan *plan = &d->plan;
@@ -100,8 +109,7 @@ static void take_in(struct down_world *d)
         if (!may_leave(d, pod))
             continue;
         if (part->uid == pod->uid) {
-            if (!plan->by_priority && !part->sure && leaves(d, pod))
-                part->sure = part->is_to_be_asked = part->vague = true;
+            note_comes(d, part, pod);
             continue;
         }
         group = group_of(plan, priority_of(d, pod));
@@ -152,45 +160,60 @@ static void shorten(struct down_world *d)
         count_add(COUNT_DOWN_SHORTENED);
 }
 
-/* Who was asked for in a shutdown before this one, and comes in time, is not asked for again. */
-static bool comes_in_time(const struct down_world *d, const struct dw_pod *pod, uint64_t end_ms)
-{
-    uint64_t soon_ms = d->now_ms + GRACE_MS_MIN;
-
-    return pod->asked_ms + pod->most_ms <= (end_ms > soon_ms ? end_ms : soon_ms);
-}
-
-static void ask_one(struct down_world *d, struct dw_pod *pod, bool vague)
-{
-    const struct dw_plan *plan = &d->plan;
-    const struct dw_group *group = &plan->groups[plan->group];
-    uint64_t end_ms = deadline_ms(plan), least_ms, most_ms;
-    bool again = pod->asks[DW_SHUTDOWN] != DW_NOT_ASKED;
-
-    most_ms = earlier_ms(end_ms, plan->group_ms + group->most_ms);
-    least_ms = earlier_ms(end_ms, plan->group_ms + group->least_ms);
-    if (again && comes_in_time(d, pod, most_ms))
-        return;
-    down_note(d, "u%u is to end, by group %zu", pod->uid, plan->group);
-    count_add(again ? COUNT_DOWN_ASKED_AGAIN : COUNT_DOWN_ASKED);
-    down_ask(pod, DW_SHUTDOWN);
-    pod->asks[DW_SHUTDOWN] = DW_ASKED;
-    pod->shown = false;
-    pod->vague = again || vague;
-    if (!again) {
-        pod->asked_ms = d->now_ms;
-        pod->least_ms = pod->most_ms = DW_NEVER;
-    }
-    pod->least_ms = earlier_ms(pod->least_ms, until_ms(least_ms, d->now_ms));
-    pod->most_ms = earlier_ms(pod->most_ms, until_ms(most_ms, vague ? plan->group_ms : d->now_ms));
-}
-
 /* If so, what the operator asks for waits for the next commit with it. */
 static void ask_perhaps(struct dw_pod *pod)
 {
     pod->vague = true;
     if (pod->asks[DW_OPERATOR] == DW_CARRIED)
         pod->asks[DW_OPERATOR] = DW_ASKED;
+}
+
+/* Who was asked for in a shutdown before this one, and has this long from then on, comes in time,
+ * and is not asked for again. */
+static bool comes_in_time(const struct down_world *d, const struct dw_pod *pod, uint64_t grace_ms,
+                          uint64_t end_ms)
+{
+    uint64_t soon_ms = d->now_ms + GRACE_MS_MIN;
+
+    return pod->asked_ms + grace_ms <= (end_ms > soon_ms ? end_ms : soon_ms);
+}
+
+static void ask_for(struct down_world *d, struct dw_pod *pod, bool vague)
+{
+    bool again = pod->asks[DW_SHUTDOWN] != DW_NOT_ASKED;
+
+    down_note(d, "u%u is to end, by group %zu", pod->uid, d->plan.group);
+    count_add(again ? COUNT_DOWN_ASKED_AGAIN : COUNT_DOWN_ASKED);
+    down_ask(pod, DW_SHUTDOWN);
+    pod->asks[DW_SHUTDOWN] = DW_ASKED;
+    pod->shown = false;
+    pod->vague = again || vague;
+    if (again)
+        return;
+    pod->asked_ms = d->now_ms;
+    pod->least_ms = pod->most_ms = DW_NEVER;
+}
+
+/* How long the group has is not always known to the millisecond: then nor is it, whether one that
+ * was asked for in another shutdown is asked for again. */
+static void ask_one(struct down_world *d, struct dw_pod *pod, bool vague)
+{
+    const struct dw_plan *plan = &d->plan;
+    const struct dw_group *group = &plan->groups[plan->group];
+    uint64_t most_ms = earlier_ms(deadline_ms(plan), plan->group_ms + group->most_ms);
+    uint64_t least_ms = earlier_ms(deadline_ms(plan), plan->group_ms + group->least_ms);
+    bool again = pod->asks[DW_SHUTDOWN] != DW_NOT_ASKED;
+
+    if (again && comes_in_time(d, pod, pod->most_ms, least_ms))
+        return;
+    if (again && comes_in_time(d, pod, pod->least_ms, most_ms)) {
+        ask_perhaps(pod);
+        pod->least_ms = earlier_ms(pod->least_ms, until_ms(least_ms, d->now_ms));
+        return;
+    }
+    ask_for(d, pod, vague);
+    pod->least_ms = earlier_ms(pod->least_ms, until_ms(least_ms, d->now_ms));
+    pod->most_ms = earlier_ms(pod->most_ms, until_ms(most_ms, vague ? plan->group_ms : d->now_ms));
 }
 
 /* Those of the group whose turn it is. */

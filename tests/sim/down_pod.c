@@ -128,6 +128,8 @@ static void run_sandbox(struct down_world *d, struct dw_pod *pod)
 /* It takes the place of the one before. */
 static void note_ran(struct dw_pod *pod)
 {
+    if (pod->container)
+        pod->earlier = pod->container; /* a list that is on its way may show it yet */
     pod->attempt += pod->sandbox != 0;
     pod->sandbox = pod->coming;
     pod->coming = pod->container = 0;

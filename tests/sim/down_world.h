@@ -115,6 +115,7 @@ struct dw_part {
     bool is_to_be_asked; /* once its group's turn comes */
     bool vague;          /* since when it is, is not known */
     bool left;           /* it had no sandbox, at least once since then */
+    bool came;           /* it was not sure, and has something that may run since */
 };
 
 struct dw_group {

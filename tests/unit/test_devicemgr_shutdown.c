@@ -838,6 +838,21 @@ static void a_runtime_that_does_not_list_is_not_waited_for_at_every_moment(void 
     ignore_all(w);
 }
 
+/* Nor does it wait for who is asked for just then. */
+static void a_group_whose_time_was_over_before_the_list_is_over_with_it(void **state)
+{
+    struct world *w = *state;
+
+    three_pods_go(w);
+    world_restart(w);
+    w->now_ms += 25000;
+    devicemgr_taint(w->mgr, w->now_ms, 900, GPU, "g0", "k:NoSchedule", 0, "", 1, false);
+    devicemgr_run(w->mgr); /* the store is busy: nothing else comes of the list at once */
+    runtime_listed(w, THREE_PODS " u4/main");
+    assert_int_equal(view(w).group, 2);
+    ignore_all(w);
+}
+
 static void what_was_cancelled_before_a_restart_is_taken_back_then(void **state)
 {
     struct world *w = *state;
@@ -987,6 +1002,7 @@ int main(void)
         TEST(a_machine_that_does_not_go_down_is_used_again, pair_setup),
         TEST(it_goes_on_after_a_restart, pair_setup),
         TEST(a_runtime_that_does_not_list_is_not_waited_for_at_every_moment, pair_setup),
+        TEST(a_group_whose_time_was_over_before_the_list_is_over_with_it, pair_setup),
         TEST(what_was_cancelled_before_a_restart_is_taken_back_then, pair_setup),
         TEST(settings_of_another_start_switch_it_off, pair_setup),
         TEST(another_boot_knows_nothing_of_it, pair_setup),
