@@ -40,10 +40,6 @@ void devicemgr_slice_taints(struct devicemgr *mgr, uint64_t now_ms, const char *
                             const char *driver, const char *pool, int64_t generation,
                             const struct devicemgr_tainted_device *devices, size_t devices_len);
 
-/* All slices of this node were told since the start. With a cluster, and claims, what an earlier
- * process has asked for is not taken back before that, nor before the consumers of all claims
- * were. */
-void devicemgr_slices_told(struct devicemgr *mgr, uint64_t now_ms);
 
 /* A DeviceTaintRule. NULL: any; all that is given must match. One without a selector (absent, not
  * {}) is not told. */
@@ -58,6 +54,11 @@ void devicemgr_taint_rule(struct devicemgr *mgr, uint64_t now_ms, const char *ui
                           const struct devicemgr_taint_rule *rule);
 /* It is no more; accepts one that was not told. */
 void devicemgr_taint_rule_gone(struct devicemgr *mgr, uint64_t now_ms, const char *uid);
+
+/* All slices of this node and all rules were told since the start, as far as they can be had. With
+ * a cluster, and claims, what an earlier process has asked for is not taken back before that, nor
+ * before the consumers of all claims were. */
+void devicemgr_taints_told(struct devicemgr *mgr, uint64_t now_ms);
 
 /* A DeviceToleration; texts "": not given. */
 struct devicemgr_toleration {

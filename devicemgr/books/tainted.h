@@ -51,7 +51,7 @@ struct health_guard {
 struct tainted {
     struct cluster_taints cluster;
     struct consumers *consumers; /* of claims */
-    bool slices_told;            /* all of them, since the start */
+    bool told;                   /* all that the cluster has of them was, since the start */
     struct settings_taint *settings;
     size_t settings_len;
     size_t settings_no_execute; /* how many of those are */

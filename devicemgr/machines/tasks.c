@@ -174,8 +174,9 @@ void tasks_restored(struct tasks *tasks, bool lost)
     for (struct claim *claim = tasks->state->claims.by_key; claim; claim = claim->hh.next) {
         if (claim->state == CLAIM_OWED)
             ensure(tasks, claim);
-        /* What it has may be in another's way; who may use it may have to go. */
-        if (claim->users_len > 0 || claim->state == CLAIM_PREPARED)
+        /* What it has may be in another's way; who may use it may have to go, and until that is
+         * told nobody is let go of whom an earlier process has asked for it. */
+        if (claim->users_len > 0 || claim->state != CLAIM_OWED)
             action_push(&tasks->state->actions, ACTION_CLAIM_LOOK, 0)->claim = action_claim(claim);
     }
     tasks->restored = true;

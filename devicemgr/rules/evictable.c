@@ -159,10 +159,16 @@ static void look_at_claim(struct walk *walk, const struct claim *claim)
     }
 }
 
+/* One that is owed the kubelet takes for unprepared: nobody has it until it is asked for again. */
+static bool may_be_held(const struct claim *claim)
+{
+    return claim_state_kept(claim->state) && claim->state != CLAIM_OWED;
+}
+
 static void look_at_claims(struct walk *walk)
 {
     for (const struct claim *claim = walk->state->claims.by_key; claim; claim = claim->hh.next) {
-        if (claim_state_kept(claim->state))
+        if (may_be_held(claim))
             look_at_claim(walk, claim);
     }
 }
@@ -186,10 +192,10 @@ bool evictable_all_known(const struct state *state)
     if (!state->settings.cluster || claims_len(&state->claims) == 0)
         return true;
     for (const struct claim *claim = state->claims.by_key; claim; claim = claim->hh.next) {
-        if (claim_state_kept(claim->state) && !consumers_find(state->tainted.consumers, claim->uid))
+        if (may_be_held(claim) && !consumers_find(state->tainted.consumers, claim->uid))
             return false;
     }
-    return state->tainted.slices_told;
+    return state->tainted.told;
 }
 
 void evictable_by(const struct state *state, const char *resource, const char *id,

@@ -40,7 +40,7 @@ struct evictable {
 size_t evictable_each(const struct state *state,
                       void (*each)(void *user, const struct evictable *evictable), void *user);
 /* Whether all of that is known: with a cluster, and claims, only once it has told the taints of its
- * slices, and who may use each claim. */
+ * slices and its rules, and who may use each claim. */
 bool evictable_all_known(const struct state *state);
 /* Who would be, of one device, or of all of a resource (`id` NULL), if it had this taint and no
  * other; of pods that are not over. */

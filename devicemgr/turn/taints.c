@@ -14,12 +14,6 @@ void devicemgr_slice_taints(struct devicemgr *mgr, uint64_t now_ms, const char *
                              devices, devices_len);
 }
 
-void devicemgr_slices_told(struct devicemgr *mgr, uint64_t now_ms)
-{
-    state_at(&mgr->state, now_ms);
-    mgr->state.tainted.slices_told = true;
-}
-
 static void log_refused(struct state *state, const struct devicemgr_taint_rule *rule)
 {
     struct text text = {0};
@@ -47,6 +41,12 @@ void devicemgr_taint_rule_gone(struct devicemgr *mgr, uint64_t now_ms, const cha
 {
     state_at(&mgr->state, now_ms);
     cluster_taints_drop_rule(&mgr->state.tainted.cluster, uid);
+}
+
+void devicemgr_taints_told(struct devicemgr *mgr, uint64_t now_ms)
+{
+    state_at(&mgr->state, now_ms);
+    mgr->state.tainted.told = true;
 }
 
 void devicemgr_claim_consumers(struct devicemgr *mgr, uint64_t now_ms, const char *uid,

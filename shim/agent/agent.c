@@ -229,6 +229,18 @@ static const struct of_kind {
                                      .served = SERVED_TAINT_RULES},
 };
 
+/* What cannot be had is not waited for. */
+static void note_no_rules(struct watched *watched)
+{
+    struct agent *agent = watched->agent;
+
+    if (watched->kind != AGENT__V1__KIND__TAINT_RULE ||
+        facts_complete(&agent->facts, watched->kind))
+        return;
+    facts_set_complete(&agent->facts, watched->kind, true);
+    report_soon(agent);
+}
+
 /* What is in one version only may be in another. Rules are nothing that a node's own credentials
  * may see (plugin/pkg/auth/authorizer/node/node_authorizer.go), and few clusters have them. */
 static bool on_excused(void *user, enum api_outcome why)
@@ -245,6 +257,7 @@ static bool on_excused(void *user, enum api_outcome why)
         log_info(
             "DeviceTaintRules may not be seen by these credentials: their taints are not known");
     watched->told_refused = true;
+    note_no_rules(watched);
     return true;
 }
 
@@ -282,6 +295,8 @@ static void look_at_version(struct watched *watched)
 {
     const char *version = served_version(watched->agent->served, OF[watched->kind].served);
 
+    if (!version && served_known(watched->agent->served))
+        note_no_rules(watched);
     if (version == watched->version)
         return;
     reflector_stop(watched->reflector);

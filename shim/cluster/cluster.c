@@ -211,8 +211,8 @@ static void take_state(struct cluster *cluster, const Agent__V1__State *state)
     }
     for (int kind = 0; kind < FACT_KINDS_MAX; kind++)
         facts_set_complete(&cluster->facts, kind, complete[kind]);
-    if (complete[AGENT__V1__KIND__SLICE])
-        core_news_slices_told(&cluster->news);
+    if (complete[AGENT__V1__KIND__SLICE] && complete[AGENT__V1__KIND__TAINT_RULE])
+        core_news_taints_told(&cluster->news);
     cluster->state.reached = state->reached;
     set_text(cluster->state.node, sizeof cluster->state.node, state->node_name);
     set_text(cluster->state.trouble, sizeof cluster->state.trouble, state->trouble);

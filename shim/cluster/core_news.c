@@ -81,9 +81,9 @@ void core_news_facts(struct core_news *news, struct facts *facts)
     host_kick(news->host);
 }
 
-void core_news_slices_told(struct core_news *news)
+void core_news_taints_told(struct core_news *news)
 {
-    devicemgr_slices_told(host_core(news->host), boot_now_ms());
+    devicemgr_taints_told(host_core(news->host), boot_now_ms());
     host_kick(news->host);
 }
 

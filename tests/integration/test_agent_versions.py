@@ -143,7 +143,8 @@ def test_rules_that_a_node_may_not_see_are_no_trouble(make_server, start, feed):
     server.put("devicetaintrules", rule())
     one = start(server)
     one.wait_log("DeviceTaintRules may not be seen")
-    feed.wait_state(lambda state: sorted(state.complete) == [proto.NODE, proto.SLICE], "the rest is known")
+    feed.wait_state(lambda state: sorted(state.complete) == [proto.NODE, proto.SLICE, proto.TAINT_RULE],
+                    "the rest is known, and nobody is to wait for them")
     assert (feed.state.trouble, feed.state.reached) == ("", True)
 
 
@@ -157,6 +158,7 @@ def test_what_no_server_has_is_no_trouble(make_server, start, feed, release):
                "what the server has is known")
     server.put("nodes", {**node(), "spec": {"unschedulable": True}})
     feed.wait_state(lambda state: (proto.SLICE in state.complete) == (release == "1.34"), "all there is is known")
+    feed.wait_state(lambda state: proto.TAINT_RULE in state.complete, "there are no rules to be waited for")
     assert (feed.state.trouble, feed.state.reached) == ("", True)
 
 

@@ -89,3 +89,11 @@ def test_who_tolerates_it_by_his_claim_stays_over_a_restart(shim, server, user, 
     ctl_json(shim, "taint", GPU, f"{NODE}/claim-other-0", f"{BROKEN}:NoExecute")
     wait_until(lambda: is_deleted(server, "other"), "the other one is evicted")
     assert evictions(server, "tolerant") == 0 and not is_deleted(server, "tolerant")
+    agent.kill()
+    shim.kill()
+    shim.start()
+    shim.wait_control()
+    ctl_json(shim, "untaint", GPU, f"{NODE}/claim-other-0", BROKEN)
+    agent.start()
+    wait_until(lambda: "spared" in [one["kind"] for one in ctl_json(shim, "events", "--pod", "other")["items"]],
+               "nobody waits for rules that the agent may not see")

@@ -747,7 +747,7 @@ static void nobody_goes_before_the_cluster_has_told_of_a_claim(void **state)
     runtime_listed(w, "u1/main");
     settle(w);
     assert_true(is_asked(w, "u1"));
-    devicemgr_slices_told(w->mgr, w->now_ms);
+    devicemgr_taints_told(w->mgr, w->now_ms);
     consumers.tolerations_len = 1;
     devicemgr_claim_consumers(w->mgr, w->now_ms, "c", &consumers);
     devicemgr_run(w->mgr);
@@ -765,6 +765,40 @@ static void who_may_use_a_claim_is_asked_for_after_a_restart(void **state)
     expect(w, "look c (ns/c)");
 }
 
+/* Whatever came of the call that was under way. */
+static void so_it_is_of_one_that_was_sent(void **state)
+{
+    struct world *w = *state;
+
+    prepare(w, 2, "another");
+    settle(w);
+    assert_string_equal(claim_on_disk(w, "another", DRIVER), "sent");
+    w->looks = true;
+    world_restart(w);
+    expect(w, "look another (ns/another)");
+    expect(w, "look c (ns/c)");
+}
+
+/* The kubelet takes it for unprepared: who had reserved it has it no more, and nobody waits for the
+ * cluster to tell who. */
+static void nobody_has_one_that_is_owed(void **state)
+{
+    struct world *w = *state;
+
+    many_reserve(w, 3, true);
+    slice_is(w, "p", "gpu-0");
+    driver_lost(w, 7, "it has gone");
+    unprepare(w, 2, "c");
+    settle(w);
+    assert_string_equal(claim_on_disk(w, "c", DRIVER), "owed");
+    slice(w, "gpu-0", "NoExecute");
+    assert_int_equal(settle(w), 0);
+    world_restart(w);
+    assert_false(evictable_all_known(&w->mgr->state));
+    devicemgr_taints_told(w->mgr, w->now_ms);
+    assert_true(evictable_all_known(&w->mgr->state));
+}
+
 /* After a restart the cluster has not told yet what it was for. */
 static void nobody_is_let_go_before_the_cluster_has_told_of_its_taints(void **state)
 {
@@ -777,7 +811,7 @@ static void nobody_is_let_go_before_the_cluster_has_told_of_its_taints(void **st
     runtime_listed(w, "u1/main u2/main");
     settle(w);
     assert_true(is_asked(w, "u1") && is_asked(w, "u2"));
-    devicemgr_slices_told(w->mgr, w->now_ms); /* there is none any more */
+    devicemgr_taints_told(w->mgr, w->now_ms); /* there is none any more */
     devicemgr_run(w->mgr);
     settle(w);
     assert_true(is_asked(w, "u1") && is_asked(w, "u2"));
@@ -1067,6 +1101,8 @@ int main(void)
         TEST(nobody_goes_before_the_cluster_has_told_of_a_claim, claim_setup),
         TEST(nobody_is_let_go_before_the_cluster_has_told_of_its_taints, claim_setup),
         TEST(who_may_use_a_claim_is_asked_for_after_a_restart, claim_setup),
+        TEST(so_it_is_of_one_that_was_sent, claim_setup),
+        TEST(nobody_has_one_that_is_owed, claim_setup),
         TEST(what_the_cluster_does_not_know_tolerates_nothing, claim_setup),
         TEST(consumers_go_with_their_claim, claim_setup),
         TEST(who_finds_no_room_is_not_forgotten, u1_setup),
