@@ -82,7 +82,8 @@ void claims_row_written(struct world *w, const struct devicemgr_record *record)
         return; /* of one that is known the row says nothing of its pod */
     c->boot = w->shim.boot;
     if (w->kubelet.moves && !c->own && !client_find_of(w, c->uid, c->name))
-        c->unsure_ms = w->now_ms; /* found without a token, by a list of before: it may have ended */
+        c->unsure_ms =
+            w->now_ms; /* found without a token, by a list of before: it may have ended */
 }
 
 void claims_row_restored(struct world *w, const struct devicemgr_record *record)

@@ -116,6 +116,22 @@
     X(TAINT_COMMIT_FAILED, "commits of taints and ends that failed")                               \
     X(TAINT_KILLED, "shims killed beside taints")                                                  \
     X(TAINT_KUBELET, "kubelets restarted beside taints")                                           \
+    X(TAINT_OUTDATED, "looks at a taint of an older generation of its pool")                       \
+    X(TAINT_RULE_FOR_ALL, "looks at a rule for every device there is")                             \
+    X(TAINT_CLAIM_ASKED, "pods that are to go for a device of a claim")                            \
+    X(TAINT_EXTENDED, "those of extended resources, whom the cluster's controller does not see")   \
+    X(TAINT_BY_CONTAINER, "those known to have it by their container alone")                       \
+    X(TAINT_BY_RESERVATION, "those known by the claim's reservation alone")                        \
+    X(TAINT_STALE, "times that holders were passed over")                                          \
+    X(TAINT_LEFT, "looks at who is left to the cluster's controller")                              \
+    X(TAINT_UNTOLD, "looks at who may tolerate it by a claim that was not told")                   \
+    X(TAINT_KEPT_UNTOLD, "looks at who was to go before a start, for what was not told since")     \
+    X(TAINT_SPARED_BY_CLAIM, "pods that run as their claim tolerates it")                          \
+    X(TAINT_CLAIM_REFUSED, "creates refused for a claim's device")                                 \
+    X(TAINT_CLAIM_MADE, "creates with devices of claims beside taints")                            \
+    X(TAINT_SPARED, "pods of which the shim says that they need not go any more")                  \
+    X(TAINT_BY_CLUSTER, "pods that the cluster's controller deletes")                              \
+    X(TAINT_DRIVER_AWAY, "times that the driver went beside taints")                               \
     X(TAINT_GONE, "pods that have gone in the end")                                                \
     X(TAINT_RUNS, "pods that run in the end")                                                      \
     X(DOWN_BEGUN, "shutdowns of the machine that the shim was told of")                            \

@@ -77,6 +77,24 @@ static void note_emptied(struct taint_world *t, const struct tw_pod *pod)
                plugin->emptied);
 }
 
+void taint_judge_counts(struct taint_world *t)
+{
+    t->asked_ms[t->asked_len++ % TW_ASKS] = t->now_ms;
+}
+
+static void count_claim(const struct taint_world *t, const struct tw_pod *pod)
+{
+    bool told = taint_is_told_to_have(t, pod);
+
+    count_add(COUNT_TAINT_CLAIM_ASKED);
+    if (taint_may_besides_cluster_ms(t, pod) > t->now_ms)
+        count_add(COUNT_TAINT_EXTENDED);
+    if (!told)
+        count_add(COUNT_TAINT_BY_CONTAINER);
+    else if (!pod->user)
+        count_add(COUNT_TAINT_BY_RESERVATION);
+}
+
 void taint_judge_asked(struct taint_world *t, struct tw_pod *pod, const char *why)
 {
     taint_note(t, "pod u%u is to be evicted: %s", pod->uid, why);
@@ -91,7 +109,9 @@ void taint_judge_asked(struct taint_world *t, struct tw_pod *pod, const char *wh
     if (t->per_minute > 0)
         check_turn(t, pod);
     count_add(COUNT_TAINT_ASKED);
-    pod->by_health = taint_may_besides_health_ms(t, pod) > t->now_ms;
+    if (pod->kind == TW_CLAIM)
+        count_claim(t, pod);
+    pod->by_health = pod->kind != TW_CLAIM && taint_may_besides_health_ms(t, pod) > t->now_ms;
     if (pod->by_health)
         note_emptied(t, pod);
     if (pod->tolerations_len > 0)
@@ -101,7 +121,26 @@ void taint_judge_asked(struct taint_world *t, struct tw_pod *pod, const char *wh
     pod->evicted.is = true;
     pod->unsure.is = false;
     pod->asked_ms = t->now_ms;
-    t->asked_ms[t->asked_len++ % TW_ASKS] = t->now_ms;
+    taint_judge_counts(t);
+}
+
+static void call_off(struct tw_pod *pod)
+{
+    count_add(COUNT_TAINT_CALLED_OFF);
+    pod->evicted.is = false;
+    pod->accepted = pod->accepted && pod->ended.is; /* another one is another order */
+}
+
+void taint_judge_spared(struct taint_world *t, struct tw_pod *pod)
+{
+    taint_note(t, "pod u%u is not to be evicted any more", pod->uid);
+    count_add(COUNT_TAINT_SPARED);
+    check_that(t->w, taint_must_ms(t, pod) > t->now_ms, "nobody is let go who is to go: u%u",
+               pod->uid);
+    check_that(t->w, !pod->adopted || pod->confirmed || pod->unsure.is || !taint_facts_untold(t),
+               "nobody is let go before it is known what he was to go for: u%u", pod->uid);
+    if (pod->kind == TW_CLAIM) /* who has a claim the shim may not be told any more */
+        call_off(pod);
 }
 
 /* ---- its end ---- */
@@ -153,6 +192,8 @@ static unsigned unhealthy(const struct taint_world *t, size_t resource)
 /* What is in the way of any container of it, taints aside. */
 static bool is_excused(const struct taint_world *t, const struct tw_pod *pod)
 {
+    if (pod->kind == TW_CLAIM)
+        return !pod->prepared || !pod->ready;
     return !t->listed || t->store_fails || !pod->ready || !t->plugins[pod->resource].endpoint ||
            (pod->mask & unhealthy(t, pod->resource)) != 0;
 }
@@ -177,9 +218,11 @@ void taint_judge_refused(struct taint_world *t, const struct tw_pod *pod, int co
                    "only of pods that are to end no container is made: u%u", pod->uid);
     } else if (code == CODE_FAILED_PRECONDITION && strstr(message, "tainted")) {
         count_add(COUNT_TAINT_REFUSED);
+        if (pod->kind == TW_CLAIM)
+            count_add(COUNT_TAINT_CLAIM_REFUSED);
         check_that(t->w,
                    strstr(message, ":NoExecute") &&
-                       taint_may_have(t, pod, pod->kind == TW_TOKEN ? pod->mask : UINT32_MAX,
+                       taint_may_have(t, pod, pod->kind == TW_REQUEST ? UINT32_MAX : pod->mask,
                                       TW_NO_EXECUTE),
                    "a container is refused only for a NoExecute that its pod does not tolerate: "
                    "u%u: %s",
@@ -193,7 +236,7 @@ void taint_judge_refused(struct taint_world *t, const struct tw_pod *pod, int co
 void taint_judge_forwarded(struct taint_world *t, const struct tw_pod *pod, unsigned mask)
 {
     taint_note(t, "create of u%u is forwarded with %x", pod->uid, mask);
-    count_add(COUNT_TAINT_MADE);
+    count_add(pod->kind == TW_CLAIM ? COUNT_TAINT_CLAIM_MADE : COUNT_TAINT_MADE);
     check_that(t->w, mask && (pod->kind == TW_REQUEST || mask == pod->mask),
                "a container gets what it was given");
     check_that(t->w, !taint_must_have(t, pod, mask, TW_NO_EXECUTE),
@@ -201,7 +244,7 @@ void taint_judge_forwarded(struct taint_world *t, const struct tw_pod *pod, unsi
     check_that(t->w, !((pod->sent || pod->accepted) && !pod->unsure.is && is_wanted(t, pod)),
                "none is made of a pod that is being ended: u%u", pod->uid);
     check_that(t->w,
-               pod->kind == TW_TOKEN || pod->first_create < t->tainted ||
+               pod->kind != TW_REQUEST || pod->first_create < t->tainted ||
                    !taint_must_have(t, pod, mask & ~pod->mask, TW_NO_SCHEDULE),
                "nobody new is given a device that is NoSchedule to it: u%u", pod->uid);
     if (taint_must_have(t, pod, mask, TW_NO_SCHEDULE))
@@ -219,13 +262,22 @@ static bool has_stops(const struct taint_world *t, const struct tw_pod *pod)
     return false;
 }
 
+/* What an earlier life has asked for it may be to go still, as far as this one can know. */
+static bool may_be_still(const struct taint_world *t, const struct tw_pod *pod)
+{
+    if (!pod->adopted || !taint_facts_untold(t))
+        return false;
+    count_add(COUNT_TAINT_KEPT_UNTOLD);
+    return true;
+}
+
 void taint_judge_settle(struct taint_world *t, struct tw_pod *pod)
 {
+    pod->adopted = pod->adopted && (!t->listed || taint_must_ms(t, pod) > t->now_ms);
+    pod->confirmed = pod->confirmed || (t->listed && taint_may_ms(t, pod) <= t->now_ms);
     if (t->listed && pod->evicted.is && taint_may_ms(t, pod) > t->now_ms &&
-        !taint_pending(t, pod)) {
-        count_add(COUNT_TAINT_CALLED_OFF);
-        pod->evicted.is = false;
-        pod->accepted = pod->accepted && pod->ended.is; /* another one is another order */
+        !taint_pending(t, pod) && !may_be_still(t, pod)) {
+        call_off(pod);
     }
     if (!pod->ready || taint_pending(t, pod) || taint_may_by_known_ms(t, pod) > t->now_ms ||
         (taint_may_besides_health_by_known_ms(t, pod) > t->now_ms &&
@@ -303,12 +355,28 @@ static void check_stops(struct taint_world *t)
     }
 }
 
+/* Who is nobody's to evict here, though a device of his claim is NoExecute: not yet, or not at
+ * all. */
+static void count_left(const struct taint_world *t, const struct tw_pod *pod)
+{
+    const struct tw_claim *claim = &t->claims[pod->claim];
+
+    if (pod->kind != TW_CLAIM || pod->evicted.is || !pod->known ||
+        !taint_may_have(t, pod, pod->mask, TW_NO_EXECUTE))
+        return;
+    if (t->cluster && !claim->told)
+        count_add(COUNT_TAINT_UNTOLD);
+    else if (taint_may_ms(t, pod) > t->now_ms)
+        count_add(COUNT_TAINT_LEFT);
+}
+
 void taint_judge(struct taint_world *t)
 {
     taint_plugins_age(t);
     for (size_t i = 0; i < TW_PODS; i++) {
         if (!t->pods[i].there)
             continue;
+        count_left(t, &t->pods[i]);
         check_taken_back(t, &t->pods[i]);
         check_nobody_forgotten(t, &t->pods[i]);
     }
@@ -368,6 +436,8 @@ void taint_judge_rest(struct taint_world *t)
                    !is_excused(t, pod) && !taint_may_have(t, pod, pod->mask, TW_NO_EXECUTE)) {
             check_that(t->w, pod->runs, "all others run: u%u", pod->uid);
             count_add(COUNT_TAINT_RUNS);
+            if (pod->kind == TW_CLAIM && taint_claim_spares(t, pod))
+                count_add(COUNT_TAINT_SPARED_BY_CLAIM);
         }
     }
     if (!t->untainted)

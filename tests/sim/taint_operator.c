@@ -42,10 +42,11 @@ static void set(struct taint_world *t, size_t resource, size_t device, bool dry)
                                          .end_ms = for_ms ? t->now_ms + for_ms : TW_NEVER};
     }
     taint_note(t, "taint %s %s %s for %llu ms%s", taint_resource_name(resource),
-               taint_device_id(device), taint, (unsigned long long)for_ms, dry ? ", dry" : "");
+               taint_device_id(resource, device), taint, (unsigned long long)for_ms,
+               dry ? ", dry" : "");
     count_add(dry ? COUNT_TAINT_DRY : COUNT_TAINT_SET);
     devicemgr_taint(t->core, t->now_ms, t->request.number, taint_resource_name(resource),
-                    taint_device_id(device), taint, for_ms, "", 1, dry);
+                    taint_device_id(resource, device), taint, for_ms, "", 1, dry);
     taint_shim_run(t);
 }
 
@@ -65,11 +66,11 @@ static void take_back(struct taint_world *t, size_t resource, size_t device, uns
     snprintf(taint, sizeof taint, "k%u%s%s", key, effect < 0 ? "" : ":",
              effect < 0 ? "" : EFFECTS[effect]);
     t->request = (struct tw_request){.number = ++t->number};
-    taint_note(t, "untaint %s %s %s", taint_resource_name(resource), taint_device_id(device),
-               taint);
+    taint_note(t, "untaint %s %s %s", taint_resource_name(resource),
+               taint_device_id(resource, device), taint);
     count_add(COUNT_TAINT_TAKEN_BACK);
     devicemgr_untaint(t->core, t->now_ms, t->request.number, taint_resource_name(resource),
-                      taint_device_id(device), taint);
+                      taint_device_id(resource, device), taint);
     taint_shim_run(t);
 }
 
@@ -79,14 +80,14 @@ static bool is_row_of(const struct devicemgr_record *record, size_t resource, si
 {
     char id[48];
 
-    snprintf(id, sizeof id, "k%u:%s %s", key, EFFECTS[effect], taint_device_id(device));
+    snprintf(id, sizeof id, "k%u:%s %s", key, EFFECTS[effect], taint_device_id(resource, device));
     return record->kind == DEVICEMGR_RECORD_ORDER && strcmp(record->key[0], "taint") == 0 &&
            strcmp(record->key[1], taint_resource_name(resource)) == 0 &&
            strcmp(record->key[2], id) == 0;
 }
 
 #define FOR_EACH_CELL(t, r, d, k, e)                                                               \
-    for (size_t r = 0; r < TW_RESOURCES; r++)                                                      \
+    for (size_t r = 0; r < TW_SUBJECTS; r++)                                                       \
         for (size_t d = 0; d < taint_resource_devices(r); d++)                                     \
             for (unsigned k = 0; k < TW_KEYS; k++)                                                 \
                 for (unsigned e = 0; e < TW_EFFECTS; e++)
@@ -186,7 +187,7 @@ void taint_operator_answered(struct taint_world *t, uint64_t number, int code, c
 
 void taint_operator_acts(struct taint_world *t)
 {
-    size_t resource = rng_below(&t->rng, TW_RESOURCES);
+    size_t resource = rng_below(&t->rng, TW_SUBJECTS);
     size_t device = rng_below(&t->rng, taint_resource_devices(resource));
     struct tw_pod *pod = &t->pods[rng_below(&t->rng, TW_PODS)];
     uint64_t what = rng_below(&t->rng, 100);
@@ -242,7 +243,7 @@ void taint_settings_change(struct taint_world *t)
     if (t->untainted) {
         t->sets_len = 0;
     } else if (t->sets_len < TW_SETS_MAX && rng_percent(&t->rng, 60)) {
-        size_t resource = rng_below(&t->rng, TW_RESOURCES);
+        size_t resource = rng_below(&t->rng, TW_SUBJECTS);
 
         *one = (struct tw_set){.resource = resource,
                                .device =

@@ -11,8 +11,10 @@ static const struct {
     const char *name;
     size_t devices;
     bool exclusive;
-} RESOURCES[TW_RESOURCES] = {
-    {"a.com/fpga", 8, true}, {"b.com/gpu", 8, false}, {"c.com/nic", 3, false}};
+} RESOURCES[TW_SUBJECTS] = {{"a.com/fpga", 8, true},
+                            {"b.com/gpu", 8, false},
+                            {"c.com/nic", 3, false},
+                            [TW_DRIVER] = {"acc.example.com", TW_POOLS *TW_POOL_DEVICES, false}};
 
 const char *taint_resource_name(size_t resource)
 {
@@ -38,11 +40,13 @@ bool taint_resource_exclusive(size_t resource)
     return RESOURCES[resource].exclusive;
 }
 
-const char *taint_device_id(size_t device)
+const char *taint_device_id(size_t resource, size_t device)
 {
     static const char *const IDS[TW_DEVICES_MAX] = {"g0", "g1", "g2", "g3", "g4", "g5", "g6", "g7"};
+    static const char *const OF_POOLS[TW_DEVICES_MAX] = {"p0/g0", "p0/g1", "p0/g2", "p0/g3",
+                                                         "p1/g0", "p1/g1", "p1/g2", "p1/g3"};
 
-    return IDS[device];
+    return resource == TW_DRIVER ? OF_POOLS[device] : IDS[device];
 }
 
 unsigned taint_device_mask(const char *const *ids, size_t len)
@@ -123,7 +127,7 @@ static void list(struct taint_world *t, size_t resource)
 
     for (size_t i = 0; i < RESOURCES[resource].devices; i++) {
         v1beta1__device__init(&devices[i]);
-        devices[i].id = (char *)taint_device_id(i);
+        devices[i].id = (char *)taint_device_id(resource, i);
         devices[i].health = (char *)(plugin->devices[i].healthy ? "Healthy" : "Unhealthy");
         v[i] = &devices[i];
     }
@@ -217,6 +221,8 @@ void taint_plugins_shim_started(struct taint_world *t)
 
             device->since_ms = device->from_ms = 0;
             device->goes = device->goes || device->recovered;
+            if (device->recovered) /* nobody knows any more that it was said to be healthy */
+                device->said_healthy = false;
             device->recovered = device->carried = false;
         }
     }

@@ -62,7 +62,7 @@ static void tell_file(struct taint_world *t)
                                                     .ids = ids[len]};
         for (size_t d = 0; d < TW_DEVICES_MAX; d++) {
             if (pod->mask & 1u << d)
-                ids[len][held[len].ids_len++] = taint_device_id(d);
+                ids[len][held[len].ids_len++] = taint_device_id(pod->resource, d);
         }
         pod->in_file = true;
         len++;
@@ -87,7 +87,7 @@ static void see_device(void *user, const struct devicemgr_shown_device *device)
     admission->len++;
 }
 
-static struct tw_toleration draw_toleration(struct rng *rng)
+struct tw_toleration taint_draw_toleration(struct rng *rng)
 {
     struct tw_toleration is = {.key = (int)rng_below(rng, TW_KEYS + 2) - 1,
                                .exists = rng_percent(rng, 60),
@@ -103,23 +103,46 @@ static struct tw_toleration draw_toleration(struct rng *rng)
     return is;
 }
 
+static enum tw_kind kind_of(size_t resource)
+{
+    if (resource == TW_DRIVER)
+        return TW_CLAIM;
+    return taint_resource_exclusive(resource) ? TW_REQUEST : TW_TOKEN;
+}
+
+static void admit_with_claim(struct taint_world *t, struct tw_pod *pod)
+{
+    pod->claim = taint_claim_reserve(t, pod->uid);
+    if (pod->claim == TW_CLAIMS) {
+        *pod = (struct tw_pod){0};
+        return;
+    }
+    pod->mask = t->claims[pod->claim].mask;
+    taint_note(t, "u%u is admitted with claim c%u, %x", pod->uid, t->claims[pod->claim].uid,
+               pod->mask);
+}
+
 static void admit(struct taint_world *t, struct tw_pod *pod)
 {
     struct admission admission = {0};
-    size_t resource = rng_below(&t->rng, TW_RESOURCES);
+    size_t resource = rng_below(&t->rng, TW_SUBJECTS);
 
     *pod = (struct tw_pod){.there = true,
                            .uid = ++t->last_uid,
-                           .kind = taint_resource_exclusive(resource) ? TW_REQUEST : TW_TOKEN,
-                           .is_static = rng_percent(&t->rng, 20),
+                           .kind = kind_of(resource),
+                           .is_static = rng_percent(&t->rng, 20) && resource != TW_DRIVER,
                            .resource = resource,
                            .grace_ms = 1000 * rng_below(&t->rng, 60)};
     pod->tolerations_len =
         rng_percent(&t->rng, 60) ? 0 : rng_between(&t->rng, 1, TW_TOLERATIONS_MAX);
     for (size_t i = 0; i < pod->tolerations_len; i++)
-        pod->tolerations[i] = draw_toleration(&t->rng);
+        pod->tolerations[i] = taint_draw_toleration(&t->rng);
     if (pod->kind == TW_REQUEST)
         return;
+    if (pod->kind == TW_CLAIM) {
+        admit_with_claim(t, pod);
+        return;
+    }
     devicemgr_shown_devices(t->core, taint_resource_name(resource), see_device, &admission);
     for (size_t i = 0; i < admission.len; i++) {
         size_t d = rng_below(&t->rng, admission.len);
@@ -157,6 +180,7 @@ static void run_sandbox(struct taint_world *t, struct tw_pod *pod)
     pod->attempt += pod->sandbox != 0;
     pod->sandbox = ++t->last_sandbox;
     pod->ready = true;
+    pod->user = false; /* that was the one before */
     taint_texts_init(&texts, pod);
     sandbox = (struct devicemgr_sandbox){.id = texts.sandbox,
                                          .pod_uid = texts.uid,
@@ -185,6 +209,7 @@ static void stop_sandbox(struct taint_world *t, struct tw_pod *pod)
     taint_shim_run(t);
     if (pod->runs)
         taint_container_exits(t, pod, true);
+    pod->user = false;
     devicemgr_sandbox_stopped(t->core, t->now_ms, sandbox);
     taint_shim_run(t);
 }
@@ -195,7 +220,7 @@ static void note_slipped(struct taint_world *t, const struct tw_pod *slot, const
     size_t i = (size_t)(slot - t->pods);
 
     if (was->unsettled || (t->listing && t->snapshot[i].uid == was->uid))
-        t->slipped[i] = was->uid;
+        t->slipped[t->slipped_len++ % TW_SLIPPED] = was->uid;
 }
 
 static void remove_pod(struct taint_world *t, struct tw_pod *pod)
@@ -221,10 +246,33 @@ void taint_pod_deleted(struct taint_world *t, struct tw_pod *pod)
 
 /* ---- containers ---- */
 
+static size_t name_devices(const struct taint_world *t, const struct tw_pod *pod,
+                           const char *cdi[TW_DEVICES_MAX])
+{
+    size_t len = 0;
+
+    for (size_t d = 0; pod->kind == TW_CLAIM && d < TW_DEVICES_MAX; d++) {
+        if (pod->mask & 1u << d)
+            cdi[len++] = taint_claim_cdi(&t->claims[pod->claim], d);
+    }
+    return len;
+}
+
+/* The shim has nothing to say about it. */
+static void pass_on(struct taint_world *t, struct tw_pod *pod)
+{
+    taint_judge_forwarded(t, pod, pod->mask);
+    pod->forwarded = pod->user = true;
+    pod->user_ms = t->now_ms;
+    pod->first_create = 0;
+}
+
 static void begin_create(struct taint_world *t, struct tw_pod *pod)
 {
+    const char *cdi[TW_DEVICES_MAX];
     struct devicemgr_create request;
     struct tw_texts texts;
+    bool decides;
 
     taint_texts_init(&texts, pod);
     request = (struct devicemgr_create){.sandbox_id = texts.sandbox,
@@ -237,6 +285,8 @@ static void begin_create(struct taint_world *t, struct tw_pod *pod)
                                         .container_annotations_len = texts.own_len,
                                         .pod_annotations = texts.pod,
                                         .pod_annotations_len = texts.pod_len,
+                                        .cdi_devices = cdi,
+                                        .cdi_devices_len = name_devices(t, pod, cdi),
                                         .deadline_ms = TW_NEVER};
     if (pod->kind == TW_REQUEST)
         request.container_annotations_len = 1; /* what the shim chose is not the kubelet's to say */
@@ -247,9 +297,11 @@ static void begin_create(struct taint_world *t, struct tw_pod *pod)
         pod->had = UINT32_MAX; /* which it is given is seen when it is made */
     pod->forwarded = false;
     pod->retry_ms = t->now_ms + rng_between(&t->rng, 1000, RETRY_MS_MAX);
-    check_that(t->w, devicemgr_create(t->core, t->now_ms, pod->create, &request),
-               "a container with a device is decided upon");
+    decides = devicemgr_create(t->core, t->now_ms, pod->create, &request);
+    check_that(t->w, decides || pod->kind == TW_CLAIM, "a container with a device is decided upon");
     taint_texts_fini(&texts);
+    if (!decides)
+        pass_on(t, pod);
     taint_shim_run(t);
 }
 
@@ -287,6 +339,8 @@ static void make(struct taint_world *t, struct tw_pod *pod)
     pod->create = 0;
     pod->forwarded = false;
     if (!pod->ready || rng_percent(&t->rng, 5)) {
+        if (pod->kind == TW_CLAIM)
+            return;
         devicemgr_create_answered(t->core, t->now_ms, create, NULL);
         taint_shim_run(t);
         return;
@@ -294,6 +348,11 @@ static void make(struct taint_world *t, struct tw_pod *pod)
     pod->container = ++t->last_container;
     pod->runs = true;
     pod->listed = false;
+    if (pod->kind == TW_CLAIM) {
+        taint_note(t, "c%u of u%u is made", pod->container, pod->uid);
+        t->list_wanted = true;
+        return;
+    }
     snprintf(id, sizeof id, "c%u", pod->container);
     taint_note(t, "c%u of u%u is made", pod->container, pod->uid);
     t->list_wanted = true; /* by its event */
@@ -320,8 +379,10 @@ void taint_pods_shim_ended(struct taint_world *t)
         pod->ended.is = pod->ended.stored;
         pod->asked_ms = pod->asked_stored_ms;
         pod->unsure.is = pod->unsure.stored;
-        pod->order = 0;
-        pod->sent = pod->accepted = false;
+        pod->order = pod->prepare = 0;
+        pod->sent = pod->accepted = pod->user = false;
+        pod->adopted = pod->evicted.is;
+        pod->confirmed = false;
         pod->end_grace_ms = TW_NEVER;
     }
 }
@@ -345,7 +406,10 @@ void taint_pod_proceeds(struct taint_world *t, struct tw_pod *pod)
     } else if (pod->deleting && pod->sandbox && pod->ready) {
         stop_sandbox(t, pod);
     } else if (pod->deleting) {
-        remove_pod(t, pod);
+        if (taint_claim_is_let_go(t, pod))
+            remove_pod(t, pod);
+    } else if (!taint_claim_is_prepared(t, pod)) {
+        return;
     } else if (!pod->sandbox || !pod->ready) {
         run_sandbox(t, pod);
     } else if (!pod->runs && t->now_ms >= pod->retry_ms) {

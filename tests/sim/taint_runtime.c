@@ -87,6 +87,7 @@ void taint_list_begins(struct taint_world *t)
         return;
     t->listing = true;
     t->list_wanted = false;
+    t->list_ms = t->now_ms;
     devicemgr_runtime_listing(t->core);
     memcpy(t->snapshot, t->pods, sizeof t->snapshot);
 }
@@ -142,6 +143,7 @@ void taint_list_ends(struct taint_world *t)
         len++;
     }
     note_listed(t);
+    taint_claims_listed(t);
     devicemgr_runtime_listed(t->core, t->now_ms, sandboxes, len, containers, running);
     for (size_t i = 0; i < len; i++)
         taint_texts_fini(&texts[i]);

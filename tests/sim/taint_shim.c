@@ -185,7 +185,7 @@ static void on_verdict(void *user, uint64_t create, const struct devicemgr_verdi
 
 static bool has_slipped(const struct taint_world *t, const char *uid)
 {
-    for (size_t i = 0; i < TW_PODS; i++) {
+    for (size_t i = 0; i < TW_SLIPPED; i++) {
         if (t->slipped[i] == strtoul(uid + 1, NULL, 10))
             return true;
     }
@@ -199,17 +199,59 @@ static void on_event(void *user, const struct devicemgr_event *event)
 
     if (event->kind == DEVICEMGR_EVENT_HELD_BACK)
         count_add(COUNT_TAINT_HELD_BACK);
-    if (event->kind != DEVICEMGR_EVENT_ENDING || strcmp(event->word, "eviction") != 0)
+    if ((event->kind != DEVICEMGR_EVENT_ENDING && event->kind != DEVICEMGR_EVENT_SPARED) ||
+        strcmp(event->word, DEVICEMGR_ASKER_EVICTION) != 0)
         return;
+    if (event->kind == DEVICEMGR_EVENT_SPARED) {
+        if (pod)
+            taint_judge_spared(t, pod);
+        return;
+    }
     check_that(t->w, pod || has_slipped(t, event->pod_uid),
                "only a pod that is there is evicted: %s", event->pod_uid);
     if (pod)
         taint_judge_asked(t, pod, event->text);
+    else
+        taint_judge_counts(t); /* among those of its minute */
 }
 
 static void on_steered(void *user, uint64_t number, const struct devicemgr_steered *steered)
 {
     taint_operator_answered(user, number, steered->code, steered->message);
+}
+
+static void on_driver_registered(void *user, uint64_t instance, int code, const char *message)
+{
+    struct taint_world *t = user;
+
+    (void)instance;
+    check_that(t->w, code == 0, "a driver may register: %s", message);
+}
+
+static void on_prepare(void *user, uint64_t instance, uint64_t call,
+                       const struct devicemgr_claim *claim, uint64_t timeout_ms)
+{
+    (void)instance;
+    (void)timeout_ms;
+    taint_claim_called(user, call, claim->uid, false);
+}
+
+static void on_unprepare(void *user, uint64_t instance, uint64_t call,
+                         const struct devicemgr_claim *claim, uint64_t timeout_ms)
+{
+    (void)instance;
+    (void)timeout_ms;
+    taint_claim_called(user, call, claim->uid, true);
+}
+
+static void on_claim_look(void *user, const struct devicemgr_claim *claim)
+{
+    taint_claim_wanted(user, claim->uid);
+}
+
+static void on_claim_done(void *user, uint64_t number, const struct devicemgr_claim_done *done)
+{
+    taint_claim_done(user, number, done);
 }
 
 static void on_log(void *user, int level, const struct devicemgr_about *about, const char *text)
@@ -234,6 +276,11 @@ static const struct devicemgr_ports PORTS = {.endpoint_open = on_endpoint_open,
                                              .verdict = on_verdict,
                                              .event = on_event,
                                              .steered = on_steered,
+                                             .driver_registered = on_driver_registered,
+                                             .driver_prepare = on_prepare,
+                                             .driver_unprepare = on_unprepare,
+                                             .claim_look = on_claim_look,
+                                             .claim_done = on_claim_done,
                                              .log = on_log};
 
 /* ---- its life ---- */
@@ -254,6 +301,7 @@ static void make_settings(const struct taint_world *t, struct settings *out)
                                      .hold_ms = TW_HOLD_MS,
                                      .allocate_timeout_ms = 600000,
                                      .prestart_timeout_ms = 30000,
+                                     .claim_call_ms = 600000,
                                      .mask_ms = 120000,
                                      .kubelet_wait_ms = 10000,
                                      .annotations = true,
@@ -279,7 +327,7 @@ static void make_settings(const struct taint_world *t, struct settings *out)
 
         out->taints[i] = (struct devicemgr_settings_taint){
             .resource = taint_resource_name(set->resource),
-            .id = set->device < 0 ? NULL : taint_device_id((size_t)set->device),
+            .id = set->device < 0 ? NULL : taint_device_id(set->resource, (size_t)set->device),
             .key = KEYS[set->key],
             .value = VALUES[set->value],
             .effect = EFFECTS[set->effect]};
@@ -306,6 +354,8 @@ void taint_shim_start(struct taint_world *t)
         check_that(t->w, devicemgr_restore(t->core, t->now_ms, &record) == 0,
                    "what was stored is restored");
     }
+    taint_agent_shim_started(t);
+    taint_claims_shim_started(t);
     devicemgr_restored(t->core, t->now_ms);
     devicemgr_kubelet_listed(t->core, t->now_ms);
     taint_pods_shim_started(t);
@@ -342,6 +392,7 @@ void taint_shim_kill(struct taint_world *t)
     memset(t->stops, 0, sizeof t->stops);
     memset(t->checks, 0, sizeof t->checks);
     taint_pods_shim_ended(t);
+    taint_claims_shim_ended(t);
     taint_shim_start(t);
 }
 

@@ -57,9 +57,9 @@ void taint_texts_init(struct tw_texts *texts, const struct tw_pod *pod)
         (struct devicemgr_annotation){"io.kubernetes.pod.terminationGracePeriod", texts->grace};
     for (size_t i = 0; i < TW_DEVICES_MAX; i++) {
         if (pod->mask & 1u << i)
-            ids[len++] = taint_device_id(i);
+            ids[len++] = taint_device_id(pod->resource, i);
     }
-    if (len == 0)
+    if (len == 0 || pod->kind == TW_CLAIM)
         return;
     texts->token_key = token_key(taint_resource_name(pod->resource));
     texts->token = token_value(taint_resource_name(pod->resource), ids, len);

@@ -71,8 +71,36 @@ static void runtime_acts(struct taint_world *t)
 static void kubelet_restarts(struct taint_world *t)
 {
     count_add(COUNT_TAINT_KUBELET);
+    for (size_t i = 0; i < TW_PODS; i++)
+        t->pods[i].prepared = false; /* it asks for all claims anew */
     devicemgr_kubelet_started(t->core, t->now_ms);
     taint_shim_run(t);
+}
+
+static void cluster_acts(struct taint_world *t, struct tw_pod *pod)
+{
+    switch (rng_below(&t->rng, 9)) {
+    case 0:
+    case 1:
+        taint_facts_change(t);
+        break;
+    case 2:
+        taint_controller_looks(t, pod);
+        break;
+    case 3:
+        taint_claims_clean(t);
+        break;
+    case 4:
+        if (rng_percent(&t->rng, 15))
+            taint_driver_goes(t);
+        break;
+    case 5:
+        taint_driver_comes(t);
+        break;
+    default:
+        taint_agent_tells(t);
+        break;
+    }
 }
 
 static void happen(struct taint_world *t)
@@ -82,27 +110,31 @@ static void happen(struct taint_world *t)
 
     if (what < 28)
         taint_pod_proceeds(t, pod);
-    else if (what < 34)
+    else if (what < 33)
         taint_pod_trouble(t, pod);
-    else if (what < 46)
+    else if (what < 43)
         taint_operator_acts(t);
-    else if (what < 60)
+    else if (what < 56)
         taint_shim_commit_ends(t, rng_percent(&t->rng, 12));
-    else if (what < 68)
+    else if (what < 60)
         taint_plugins_proceed(t);
-    else if (what < 71)
+    else if (what < 63)
+        taint_driver_proceeds(t);
+    else if (what < 66)
         taint_plugin_acts(t, rng_below(&t->rng, TW_RESOURCES));
-    else if (what < 82)
+    else if (what < 76)
         runtime_acts(t);
     else if (what < 85)
-        taint_cluster_proceeds(t, pod);
-    else if (what < 86)
-        t->api_away = rng_percent(&t->rng, 30);
+        cluster_acts(t, pod);
     else if (what < 88)
-        taint_settings_change(t);
+        taint_cluster_proceeds(t, pod);
+    else if (what < 89)
+        t->api_away = rng_percent(&t->rng, 30);
     else if (what < 90)
+        taint_settings_change(t);
+    else if (what < 92)
         taint_shim_kill(t);
-    else if (what < 91)
+    else if (what < 93)
         kubelet_restarts(t);
     else
         taint_shim_pass(t, rng_delay_ms(&t->rng, 40000));
@@ -112,7 +144,7 @@ static void happen(struct taint_world *t)
 
 static bool pod_is_quiet(const struct tw_pod *pod)
 {
-    return !pod->there || (!pod->deleting && !pod->forwarded && !pod->order);
+    return !pod->there || (!pod->deleting && !pod->forwarded && !pod->order && !pod->prepare);
 }
 
 /* Nobody is to do anything: what comes next comes with time, or as a pod asks for its sandbox or
@@ -126,7 +158,7 @@ static bool is_quiet(const struct taint_world *t)
     for (size_t i = 0; i < TW_RESOURCES; i++)
         quiet = quiet && t->plugins[i].up && !t->plugins[i].dialled;
     for (size_t i = 0; i < TW_CALLS; i++)
-        quiet = quiet && !t->calls[i].number && !t->checks[i].number;
+        quiet = quiet && !t->calls[i].number && !t->checks[i].number && !t->driver_calls[i].number;
     for (size_t i = 0; i < TW_STOPS; i++)
         quiet = quiet && !t->stops[i].op;
     return quiet;
@@ -151,14 +183,20 @@ static void rest(struct taint_world *t)
 
         taint_shim_commit_ends(t, false);
         taint_plugins_proceed(t);
+        taint_driver_comes(t);
+        taint_driver_proceeds(t);
         taint_checks_answered(t);
+        while (!*t->w->broken && taint_agent_tells(t))
+            continue;
         if (t->list_wanted || step % 20 == 0)
             taint_list_begins(t);
         taint_list_ends(t);
         for (size_t i = 0; i < TW_PODS && !*t->w->broken; i++) {
+            taint_controller_looks(t, &t->pods[i]);
             taint_cluster_proceeds(t, &t->pods[i]);
             taint_pod_proceeds(t, &t->pods[i]);
         }
+        taint_claims_clean(t);
         if (t->untainted)
             healing = taint_operator_heals(t);
         taint_shim_pass(t, healing ? REST_STEP_MS : rest_step_ms(t));
@@ -184,6 +222,7 @@ static void begin(struct taint_world *t)
     for (size_t r = 0; r < TW_RESOURCES; r++)
         taint_plugin_acts(t, r);
     taint_plugins_proceed(t);
+    taint_driver_comes(t);
     taint_shim_commit_ends(t, false);
     taint_list_begins(t);
     taint_list_ends(t);
@@ -206,6 +245,7 @@ bool taint_world_run(struct world *w)
     t->untainted = true;
     if (!*w->broken) {
         taint_settings_change(t);
+        taint_facts_heal(t);
         taint_plugins_heal(t);
         rest(t);
     }

@@ -13,9 +13,14 @@
  * and everybody who is to go must go; then all taints are taken back, and every pod gets what it
  * asked for.
  *
+ * Some pods have devices by claims. Those are tainted by the same, and by ResourceSlices and
+ * DeviceTaintRules, of which an agent tells the shim, or there is none; and whom the cluster's own
+ * controller deletes is left to it.
+ *
  * `taint_world.c` is what happens, `taint_shim.c` the core with its ports, `taint_plugin.c` plugins,
- * `taint_pod.c` the kubelet, `taint_runtime.c` the runtime,
- * `taint_cluster.c` the API server, `taint_operator.c` who taints, `taint_truth.c` who is to go,
+ * `taint_pod.c` the kubelet, `taint_claim.c` its claims and their driver, `taint_runtime.c` the
+ * runtime, `taint_cluster.c` the API server, `taint_facts.c` what the cluster has of devices, its
+ * controller, and the agent, `taint_operator.c` who taints, `taint_truth.c` who is to go,
  * and when, `taint_judge.c` the properties.
  */
 #ifndef TESTS_SIM_TAINT_WORLD_H
@@ -33,6 +38,16 @@
 
 #define TW_NEVER UINT64_MAX
 #define TW_RESOURCES 3
+/* Behind them, wherever one is meant: the devices of a driver, which pods have by claims. */
+#define TW_DRIVER TW_RESOURCES
+#define TW_SUBJECTS (TW_RESOURCES + 1)
+#define TW_CLAIMS 5
+#define TW_POOLS 2
+#define TW_POOL_DEVICES 4
+#define TW_SLICES (2 * TW_POOLS)
+#define TW_RULES 2
+#define TW_SLICE_TAINTS_MAX 2
+#define TW_RESERVED_MAX 12
 #define TW_DEVICES_MAX 8
 #define TW_KEYS 2
 #define TW_PODS 8
@@ -41,6 +56,7 @@
 #define TW_CALLS 32
 #define TW_STOPS 128
 #define TW_ASKS 256
+#define TW_SLIPPED 64
 #define TW_MINUTE_MS 60000
 #define TW_FORCE_AFTER_MS 90000
 /* How long the shim holds a create that has to wait. */
@@ -79,6 +95,67 @@ struct tw_toleration {
     int64_t seconds;
 };
 
+/* A toleration of a claim's allocation is for one of its devices. */
+struct tw_claim_toleration {
+    size_t device;
+    struct tw_toleration is;
+};
+
+struct tw_claim {
+    bool there; /* in the cluster */
+    unsigned uid;
+    unsigned mask;
+    bool extended; /* of an extended resource: the cluster's controller does not see it */
+    struct tw_claim_toleration tolerations[TW_TOLERATIONS_MAX];
+    size_t tolerations_len;
+    unsigned reserved[TW_RESERVED_MAX]; /* pods, by uid, also those that are gone */
+    size_t reserved_len;
+    /* the kubelet's, and the driver's */
+    uint64_t unprepare; /* asked for; 0: it is not */
+    bool prepared;
+    /* the shim's, in this life */
+    bool kept;      /* it was asked to prepare it, or has a row of it */
+    bool devices;   /* it knows which they are */
+    bool asked;     /* it wants to know what the cluster has of it, and was not told since */
+    bool told;      /* it was told */
+    bool told_none; /* that there is no such claim, or none that may be seen */
+    unsigned told_reserved[TW_RESERVED_MAX];
+    size_t told_reserved_len;
+};
+
+/* Of a device that the cluster has. */
+struct tw_cluster_taint {
+    size_t device;
+    unsigned key, value;
+    enum tw_effect effect;
+    uint64_t added_ms;
+};
+
+struct tw_slice {
+    bool there;
+    unsigned uid, version;
+    size_t pool;
+    int64_t generation;
+    struct tw_cluster_taint taints[TW_SLICE_TAINTS_MAX];
+    size_t taints_len;
+};
+
+enum tw_selected { TW_ANY, TW_OURS, TW_ANOTHER };
+
+struct tw_rule {
+    bool there;
+    unsigned uid, version;
+    enum tw_selected driver;
+    int pool, device; /* of a pool; -1: any */
+    struct tw_cluster_taint taint;
+};
+
+/* What the cluster has, or what was told of it. */
+struct tw_facts {
+    struct tw_slice slices[TW_SLICES];
+    struct tw_rule rules[TW_RULES];
+};
+
 struct tw_device {
     bool healthy;      /* truly */
     bool said_healthy; /* as the shim was told last, in any life */
@@ -109,6 +186,7 @@ struct tw_want {
 enum tw_kind {
     TW_TOKEN,   /* the kubelet has chosen its device */
     TW_REQUEST, /* its annotation asks for one */
+    TW_CLAIM,   /* it has some by a claim */
 };
 
 struct tw_pod {
@@ -124,6 +202,11 @@ struct tw_pod {
     size_t tolerations_len;
     uint64_t grace_ms;
     bool in_file; /* the core was told of its device in the kubelet's checkpoint, in this life */
+    size_t claim; /* of a claim: which */
+    uint64_t prepare; /* it is asked for; 0: it is not */
+    bool prepared;    /* so the kubelet has it */
+    bool user;        /* the core knows that its container has it */
+    uint64_t user_ms; /* since when */
     /* its sandbox */
     unsigned sandbox; /* 0: none */
     unsigned attempt;
@@ -151,6 +234,8 @@ struct tw_pod {
     bool accepted;         /* the API server has deleted it */
     uint64_t order;        /* of the API server; 0: none */
     bool forced;           /* without regard to budgets */
+    /* An earlier life has asked for it, and it was not due for certain since; or perhaps it was. */
+    bool adopted, confirmed;
 };
 
 /* A call on a plugin, or a question of the runtime. */
@@ -159,6 +244,8 @@ struct tw_call {
     uint64_t endpoint;
     unsigned mask;
     unsigned container; /* of a check */
+    size_t claim;       /* of a driver's */
+    bool unprepares;    /* likewise */
 };
 
 struct tw_stop {
@@ -186,7 +273,7 @@ struct taint_world {
     unsigned last_uid, last_sandbox, last_container;
 
     struct tw_plugin plugins[TW_RESOURCES];
-    struct tw_cell cells[TW_RESOURCES][TW_DEVICES_MAX][TW_KEYS][TW_EFFECTS];
+    struct tw_cell cells[TW_SUBJECTS][TW_DEVICES_MAX][TW_KEYS][TW_EFFECTS];
     struct tw_set sets[TW_SETS_MAX];
     size_t sets_len;
     uint64_t unhealthy_after_ms;
@@ -195,12 +282,20 @@ struct taint_world {
     struct tw_request request;
 
     struct tw_pod pods[TW_PODS], snapshot[TW_PODS];
-    unsigned slipped[TW_PODS]; /* pods that are gone, which the core may not know in this life */
-    struct tw_call calls[TW_CALLS], checks[TW_CALLS];
+    unsigned slipped[TW_SLIPPED]; /* pods that are gone, which the core may not know in this life */
+    size_t slipped_len;
+    struct tw_call calls[TW_CALLS], checks[TW_CALLS], driver_calls[TW_CALLS];
     struct tw_stop stops[TW_STOPS];
     bool runtime_away, listing, list_wanted;
-    bool listed; /* the core has taken a list, in this life */
+    bool listed;      /* the core has taken a list, in this life */
+    uint64_t list_ms; /* when the last one was asked for */
     bool api_away;
+
+    struct tw_claim claims[TW_CLAIMS];
+    unsigned last_claim, last_fact;
+    uint64_t instance; /* of the driver, connected; 0: it is away */
+    struct tw_facts facts, told;
+    bool told_all; /* all there is in the cluster, in this life */
 
     uint64_t commit;    /* under way; 0: none */
     uint64_t tainted;   /* what was numbered before had not seen all taints */
@@ -240,8 +335,8 @@ size_t taint_resource_find(const char *name);
 size_t taint_resource_devices(size_t resource);
 /* Whoever asks for one of it does so by annotation, and has it alone. */
 bool taint_resource_exclusive(size_t resource);
-/* Static, "g3". */
-const char *taint_device_id(size_t device);
+/* Static, "g3", or of the driver "p1/g3". */
+const char *taint_device_id(size_t resource, size_t device);
 unsigned taint_device_mask(const char *const *ids, size_t len);
 
 void taint_plugins_shim_started(struct taint_world *t);
@@ -263,6 +358,7 @@ void taint_plugins_age(struct taint_world *t);
 
 /* ---- taint_pod.c ---- */
 
+struct tw_toleration taint_draw_toleration(struct rng *rng);
 struct tw_pod *taint_pod_of(struct taint_world *t, const char *uid);
 struct tw_pod *taint_pod_by_create(struct taint_world *t, uint64_t create);
 struct tw_pod *taint_pod_by_container(struct taint_world *t, unsigned container);
@@ -293,6 +389,51 @@ void taint_cluster_ordered(struct taint_world *t, uint64_t order,
 void taint_cluster_cancelled(struct taint_world *t, uint64_t order);
 /* It answers one order, or says that its budget is used up. */
 void taint_cluster_proceeds(struct taint_world *t, struct tw_pod *pod);
+
+/* ---- taint_claim.c ---- */
+
+/* Static, "example.com/dev=c7-g3". */
+const char *taint_claim_cdi(const struct tw_claim *claim, size_t device);
+/* One for a new pod, new or shared; TW_CLAIMS: there is none. */
+size_t taint_claim_reserve(struct taint_world *t, unsigned pod_uid);
+/* Whether the kubelet may go on with the pod: it asks for its claim to be prepared, and waits. */
+bool taint_claim_is_prepared(struct taint_world *t, struct tw_pod *pod);
+/* Likewise with a pod's removal, for which it is unprepared, if nobody else has it. */
+bool taint_claim_is_let_go(struct taint_world *t, struct tw_pod *pod);
+/* Claims that nobody has any more are over, and so are reservations of pods that are gone. */
+void taint_claims_clean(struct taint_world *t);
+void taint_claims_shim_ended(struct taint_world *t);
+/* By its rows. */
+void taint_claims_shim_started(struct taint_world *t);
+/* The driver comes, or goes. */
+void taint_driver_comes(struct taint_world *t);
+void taint_driver_goes(struct taint_world *t);
+/* It answers what it was asked. */
+void taint_driver_proceeds(struct taint_world *t);
+/* Ports. */
+void taint_claim_called(struct taint_world *t, uint64_t call, const char *uid, bool unprepares);
+void taint_claim_done(struct taint_world *t, uint64_t number,
+                      const struct devicemgr_claim_done *done);
+void taint_claim_wanted(struct taint_world *t, const char *uid);
+/* A list was taken. */
+void taint_claims_listed(struct taint_world *t);
+
+/* ---- taint_facts.c ---- */
+
+/* Slices and rules come, change and go. */
+void taint_facts_change(struct taint_world *t);
+/* None of them taints anything any more. */
+void taint_facts_heal(struct taint_world *t);
+/* The agent tells something new; false: there is nothing, or it cannot. */
+bool taint_agent_tells(struct taint_world *t);
+void taint_agent_shim_started(struct taint_world *t);
+/* The cluster's controller deletes it if it is to go for a claim. */
+void taint_controller_looks(struct taint_world *t, struct tw_pod *pod);
+/* Whether the shim may wait for what the agent has not told yet. */
+bool taint_facts_untold(const struct taint_world *t);
+/* Calls `each` for every taint that the device has by these, as slices and rules say. */
+void taint_facts_each(const struct tw_facts *facts, size_t device,
+                      void (*each)(void *user, const struct tw_cluster_taint *taint), void *user);
 
 /* ---- taint_operator.c ---- */
 
@@ -326,6 +467,15 @@ uint64_t taint_may_besides_health_ms(const struct taint_world *t, const struct t
 /* The same, for the devices that it is known to have. */
 uint64_t taint_may_besides_health_by_known_ms(const struct taint_world *t,
                                               const struct tw_pod *pod);
+/* The same as `may`, but for what slices and rules say. */
+uint64_t taint_may_besides_cluster_ms(const struct taint_world *t, const struct tw_pod *pod);
+/* Whether its claim alone tolerates what would make it go. */
+bool taint_claim_spares(const struct taint_world *t, const struct tw_pod *pod);
+/* As the shim was told of its claim. */
+bool taint_is_told_to_have(const struct taint_world *t, const struct tw_pod *pod);
+/* When the cluster's controller is to delete it, as the cluster truly is: upstream's rule, which
+ * knows claims' tolerations of the very effect only. */
+uint64_t taint_controller_ms(const struct taint_world *t, const struct tw_pod *pod);
 /* Whether one of these devices has a taint of this effect that the pod does not tolerate now. */
 bool taint_must_have(const struct taint_world *t, const struct tw_pod *pod, unsigned mask,
                      enum tw_effect effect);
@@ -341,6 +491,10 @@ bool taint_may_keep_back(const struct taint_world *t, size_t resource, size_t de
 /* ---- taint_judge.c ---- */
 
 void taint_judge_asked(struct taint_world *t, struct tw_pod *pod, const char *why);
+/* One was asked for. */
+void taint_judge_counts(struct taint_world *t);
+/* It is not to go any more, as the core says. */
+void taint_judge_spared(struct taint_world *t, struct tw_pod *pod);
 void taint_judge_stop(struct taint_world *t, const struct tw_pod *pod, uint64_t grace_ms);
 void taint_judge_order(struct taint_world *t, const struct tw_pod *pod,
                        const struct devicemgr_eviction *eviction);
