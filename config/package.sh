@@ -53,8 +53,8 @@ of_commit() { git -c safe.directory="$source" -C "$source" log -1 --format="$1";
 # Debian's own flags, hardening among them; and paths in what is built begin where they are the same
 # everywhere. A ccache would make them relative before the compiler sees them.
 build() {
-    local same="-ffile-prefix-map=$source=. -ffile-prefix-map=$build=build"
-    export DEB_BUILD_MAINT_OPTIONS="hardening=+all reproducible=-fixfilepath" CCACHE_BASEDIR=
+    local same="'-ffile-prefix-map=$source=.' '-ffile-prefix-map=$build=build'"
+    export DEB_BUILD_MAINT_OPTIONS="hardening=+all reproducible=-fixfilepath,-fixdebugpath" CCACHE_BASEDIR=
     unset CFLAGS CXXFLAGS CPPFLAGS LDFLAGS
     cmake -G Ninja -S "$source" -B "$build" -DCMAKE_BUILD_TYPE=RelWithDebInfo \
         -DCMAKE_C_FLAGS="$(dpkg-buildflags --get CFLAGS) $(dpkg-buildflags --get CPPFLAGS) $same" \

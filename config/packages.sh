@@ -16,10 +16,11 @@ TEST_PACKAGES=(
     openssl python3-jsonschema python3-websocket python3-yaml shellcheck zsh iproute2
     dbus python3-dbusmock man-db groff-base
     chromium fonts-dejavu-core prometheus
-    dpkg-dev
+    dpkg-dev file
 )
 # Of config/kubernetes/image.sh.
 IMAGE_PACKAGES=(binutils buildah busybox-static libmicrohttpd12 patchelf)
+PACKAGE_TEST_PACKAGES=(git lintian debootstrap) # of the tests' level "package": they bring a hundred others
 
 # packages_missing NAME...: prints those that are not installed.
 packages_missing() {

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Builds and runs the tests; installs what is missing for that. Debian 12, as root.
 #
-#   tests/run.sh [NAME]...        levels, files, single tests; all levels but fuzz-long by default
+#   tests/run.sh [NAME]...        levels, files, single tests; all levels but two by default
 #   tests/run.sh --list           all names
 #   tests/run.sh --help           what else; tests/README.md says what each level is
 #
@@ -15,8 +15,11 @@ root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 . "$root/config/packages.sh"
 export PYTHONDONTWRITEBYTECODE=1
 
-if ! packages_install "${BUILD_PACKAGES[@]}" "${RUNTIME_PACKAGES[@]}" "${TEST_PACKAGES[@]}" \
-    "${IMAGE_PACKAGES[@]}"; then
+packages=("${BUILD_PACKAGES[@]}" "${RUNTIME_PACKAGES[@]}" "${TEST_PACKAGES[@]}" "${IMAGE_PACKAGES[@]}")
+case " $* " in
+    *" package"[\ /]*) packages+=("${PACKAGE_TEST_PACKAGES[@]}") ;;
+esac
+if ! packages_install "${packages[@]}"; then
     printf 'packages are missing and apt could not install them\n\n0 passed, 1 failed\n'
     exit 1
 fi

@@ -32,11 +32,13 @@ die() {
 
 exists() { [ -e "$1" ] || [ -L "$1" ]; }
 
-# What tells whether somebody has changed a file or link.
+# What tells whether somebody has changed a file or link. Where /lib is /usr/lib, `systemctl enable`
+# links to a package's unit by the first.
 fingerprint() {
     local sum
     if [ -L "$1" ]; then
-        printf 'link:%s' "$(readlink "$1")"
+        sum=$(readlink "$1")
+        printf 'link:%s' "${sum/#\/lib\//\/usr\/lib\/}"
     elif [ -f "$1" ]; then
         sum=$(sha256sum <"$1")
         printf 'file:%s:%s' "$(stat -c %a "$1")" "${sum%% *}"

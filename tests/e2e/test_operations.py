@@ -10,9 +10,10 @@ import pytest
 
 import commands
 import kubelet_checkpoint
+import package
 from bare_kubelet import BareKubelet
 from dra_driver import Driver
-from installed_node import BRIDGE, DAEMON, SOCKET, InstalledNode
+from installed_node import BRIDGE, DAEMON, SOCKET
 from machine import SYSTEMD
 from plugin import Plugin
 from runtime import Runtime
@@ -25,6 +26,7 @@ GPU = "vendor.com/gpu"
 DRIVER = "gpu.example.com"
 DRIVERS = "/var/lib/kubelet/plugins"
 SCRIPT = "config/install.sh"
+PACKAGE_SCRIPT = "config/package.sh"
 ALL = {DAEMON, BRIDGE, SOCKET, "kubelet.service"}
 KUBELET_DIR = "/var/lib/kubelet/device-plugins"
 PLUGIN_DIR = "/var/lib/cri-device-shim/device-plugins"
@@ -39,7 +41,7 @@ class Operator:
 
     def __init__(self, directory, closing):
         self.closing = closing
-        self.node = closing(InstalledNode(directory))
+        self.node = closing(package.PackageNode(directory))
         self.node.start()
         (self.node.root / "usr/local/bin/journalctl").write_text(JOURNAL)
         (self.node.root / "usr/local/bin/journalctl").chmod(0o755)
@@ -53,6 +55,7 @@ class Operator:
         self.plugin = self.start_plugin(KUBELET_DIR)
         self.typed = []
         self.daemon = self.driver = None
+        self.packages = self.make_packages()
 
     def type(self, command):
         self.typed.append(command)
@@ -77,8 +80,25 @@ class Operator:
             print(f"$ {command.text}\n{printed[-1]}")
 
     def run(self, command, check=True):
+        if command.text.startswith("apt "):
+            return self.have_apt(command.text)
+        if command.text == PACKAGE_SCRIPT:
+            return f"{next(self.packages)}\n"
         script = command.text.replace(SCRIPT, f"{ROOT}/{SCRIPT} --build {self.node.build}")
         return self.node.run("bash", "-euo", "pipefail", "-c", script, check=check).stdout
+
+    # ---- the package ----
+
+    def make_packages(self):
+        """One of what is built, for who builds it and for who installs it, and another release."""
+        one = package.make(self.node.directory)
+        yield from (one, one, package.another(one, self.node.directory))
+
+    def have_apt(self, text):
+        """It has nothing to fetch here: what is left of it is dpkg."""
+        if "purge" in text:
+            return self.node.dpkg("--purge", package.NAME).stdout
+        return self.node.dpkg("--install", next(self.packages)).stdout
 
     # ---- the cluster ----
 
@@ -124,7 +144,7 @@ class Operator:
         return BY_THE_SHIM in self.node.property("kubelet.service", "ExecStart")
 
     def check(self, section):
-        if section == "Uninstall":
+        if section in ("Uninstall", "With a package"):
             assert self.node.active() == {"kubelet.service"} and not self.runtime_of_the_kubelet()
             return
         if section == "Upgrade":

@@ -34,12 +34,12 @@ class Pods:
         self.runtime.on("CreateContainer", self._create)
         self._held = None  # (who waits is there, it may go on)
         self.kubelet = closing(Kubelet(
-            node.path("/var/lib/kubelet/device-plugins"), node.path("/run/cri-device-shim/cri-device-shim.sock"),
-            speed=10, log_path=node.directory / "kubelet.log"))
+            node.path("/var/lib/kubelet/device-plugins"),
+            node.path("/run/cri-device-shim/cri-device-shim.sock"), speed=10, log_path=node.directory / "kubelet.log"))
         self.kubelet.start()
         closing(NodePlugin(node.path(f"{STATE}/device-plugins"), GPU, DEVICES,
                            log_path=node.directory / "plugin.log")).start()
-        self.kubelet.wait(lambda: any(one["healthy"] for one in self.kubelet.events_of("list", resource=GPU)),
+        self.kubelet.wait(lambda: any(one["healthy"] for one in self.kubelet.events_of("list")),
                           "the devices are known")
         self.pods = []
 
@@ -149,7 +149,8 @@ def test_installed_upgraded_and_removed(directory, closing):
     # Not removed from under pods.
     before = node.pid(DAEMON), node.pid(BRIDGE)
     done = node.dpkg("--remove", package.NAME, check=False)
-    assert done.returncode != 0 and "delete these pods first" in done.stderr and "not removed" in done.stderr
+    assert done.returncode != 0
+    assert "delete these pods first" in done.stderr and "not removed" in done.stderr
     assert node.active() == ALL and (node.pid(DAEMON), node.pid(BRIDGE)) == before
     pods.check()
 

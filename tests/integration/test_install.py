@@ -799,6 +799,11 @@ def test_units_of_a_package_are_used_as_they_are(packaged):
     assert files_of(packaged.tree()) - files_of(before) - store == {CONFIG, DROP_IN, *links}
     for link in links:
         assert os.readlink(packaged.root / link) == f"/usr/lib/systemd/system/{link.rpartition('/')[2]}"
+    for link in links:  # as systemctl enable makes it again
+        unit = os.readlink(packaged.root / link)
+        (packaged.root / link).unlink()
+        packaged.write(link, Link(unit.removeprefix("/usr")))
+    assert "all files are as they should be" in package_command(packaged, "enable").stdout
     settings = packaged.read(CONFIG)
     packaged.write(CONFIG, 'listen = "/run/own.sock"\n' + settings)
     package_command(packaged, "enable")

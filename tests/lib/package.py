@@ -15,15 +15,18 @@ from shim import BINARY, ROOT
 
 NAME = "cri-device-shim"
 UNITS = "/usr/lib/systemd/system"
+_PATH = "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"  # as dpkg wants it
 _BUILD = BINARY.parents[1]
 # Of another release, whose kept state lies otherwise.
 _OTHERS = {name: _BUILD / f"tests/points/{name}-points" for name in (NAME, f"{NAME}-bridge")}
 
 
 def make(directory):
-    """Of what the build of the tests has made."""
+    """Of what the build of the tests has made; of no commit, since there need be none."""
     done = subprocess.run([ROOT / "config/package.sh", "--built", _BUILD, "--to", directory],
-                          check=True, stdout=subprocess.PIPE, text=True)
+                          check=True, stdout=subprocess.PIPE, text=True,
+                          env={**os.environ, "SOURCE_DATE_EPOCH": "1800000000",
+                               "DEBEMAIL": "who@example.com"})
     return pathlib.Path(done.stdout.strip())
 
 
@@ -58,7 +61,7 @@ class PackageNode(InstalledNode):
 
     def dpkg(self, *words, check=True):
         """What other packages do on such an occasion is left out."""
-        return self.run("dpkg", "--no-triggers", *map(str, words), check=check)
+        return self.run("env", _PATH, "dpkg", "--no-triggers", *map(str, words), check=check)
 
     def files(self):
         """All that a package may leave behind, and what it works on: paths."""

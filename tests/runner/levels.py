@@ -40,8 +40,9 @@ _LONG = {"integration/test_install.py": 300, "integration/test_agent.py": 220,
          "integration/test_bridge_resume.py": 30, "integration/test_relay_store.py": 25,
          "integration/test_kubelet_alone.py": 25, "integration/test_relay_memory.py": 20,
          "cluster/test_kills.py": 250, "cluster/test_lives.py": 200, "cluster/test_kubelet.py": 120,
-         "e2e/test_systemd.py": 165, "e2e/test_holding.py": 45, "e2e/test_bridge.py": 35,
-         "e2e/test_quickstart.py": 35, "e2e/test_devices.py": 25, "e2e/test_fleet.py": 50, "suite/test_run.py": 25}
+         "e2e/test_systemd.py": 165, "e2e/test_operations.py": 60, "e2e/test_package.py": 40,
+         "e2e/test_holding.py": 45, "e2e/test_bridge.py": 35, "e2e/test_quickstart.py": 35,
+         "e2e/test_devices.py": 25, "e2e/test_fleet.py": 50, "suite/test_run.py": 25}
 # How many processors a Python file keeps busy: most only wait. As the CPU s of its line tell.
 _PYTHON_PROCESSORS = 0.25
 _BUSY = {"cluster/test_kills.py": 1, "cluster/test_lives.py": 1, "cluster/test_kubelet.py": 1,
@@ -50,7 +51,7 @@ _BUSY = {"cluster/test_kills.py": 1, "cluster/test_lives.py": 1, "cluster/test_k
          "integration/test_install.py": 0.75, "integration/test_equivalence.py": 0.75}
 _UNIT_PROCESSORS = 0.25
 # They can be asked for many rounds.
-_PYTHON_SECONDS_MAX = dict.fromkeys(("cluster", "integration/test_kill_storm.py",
+_PYTHON_SECONDS_MAX = dict.fromkeys(("cluster", "package", "integration/test_kill_storm.py",
                                      "e2e/test_kill_storm.py"), 4 * 3600)
 
 
@@ -112,6 +113,7 @@ class Suite:
             "suite": {name: self._python for name in _python_names("suite")},
         }
         self.default = list(self.levels)
+        self.levels["package"] = {name: self._python for name in _python_names("package")}
         self.levels["fuzz-long"] = {name: self._fuzz_long for name in _fuzz_names()}
 
     def jobs(self, level, name, tests=()):
