@@ -81,7 +81,8 @@ class Pods:
         assert len(requests) == len(self.pods) == len(self.runtime.create_requests())
         held = [envs(one.config)[env_of(GPU)] for one in requests]
         assert len(set(held)) == len(held) and set(held) <= set(DEVICES)
-        wrong = [one for one in self.kubelet.events if one["kind"] in ("end", "log", "refused", "exit")]
+        wrong = [one for one in self.kubelet.events if one["kind"] in ("end", "log", "refused", "exit")
+                 and not one.get("text", "").startswith("Skipping pod synchronization")]  # for its slowness
         assert not wrong and len(self.kubelet.events_of("list", resource=GPU)) == 1
 
 
