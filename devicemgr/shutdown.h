@@ -54,6 +54,25 @@ struct devicemgr_shutdown_view {
     size_t remaining;       /* of them: not yet */
 };
 void devicemgr_shutdown_look(const struct devicemgr *mgr, struct devicemgr_shutdown_view *out);
+
+/* A group of pods that would be ended. */
+struct devicemgr_shutdown_planned {
+    bool by_priority;  /* else it is the only one, of those with devices */
+    int32_t priority;  /* its lowest */
+    uint64_t grace_ms; /* how long it would have */
+    size_t pods;
+    size_t holders; /* of them: have devices */
+};
+/* What would be done by the pods that there are, if the machine went down now, and this were told
+ * of it then. Calls `group` for each, in their order, and behind it `pod` for each of its pods,
+ * those with devices first, before it returns; neither must send events. Calls nothing where nobody
+ * would be ended from here: settings.shutdown has no groups, a kubelet ends its pods itself, the
+ * machine goes down already, or the runtime has not listed its containers yet. */
+void devicemgr_shutdown_plan(
+    const struct devicemgr *mgr, const struct devicemgr_shutdown_said *said,
+    void (*group)(void *user, const struct devicemgr_shutdown_planned *group),
+    void (*pod)(void *user, const char *pod_namespace, const char *pod_name), void *user);
+
 /* Calls `each` for those that remain, those of the lowest group first, before it returns; what it
  * is given is borrowed until `each` returns. It must not send events. */
 void devicemgr_shutdown_remaining(const struct devicemgr *mgr,

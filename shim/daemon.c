@@ -210,6 +210,15 @@ static void pod_claims(void *user, const char *pod,
     cluster_pod_claims(d->cluster, pod, each, to);
 }
 
+static void shutdown_said(void *user,
+                          void (*told)(void *to, const struct devicemgr_shutdown_said *said),
+                          void *to)
+{
+    const struct daemon *d = user;
+
+    cluster_shutdown_now(d->cluster, told, to);
+}
+
 static void on_look_for_lists(void *user, struct list_from *out)
 {
     struct daemon *d = user;
@@ -218,6 +227,7 @@ static void on_look_for_lists(void *user, struct list_from *out)
     out->wipes = d->cluster && cluster_works(d->cluster);
     out->at_kubelet = at_kubelet;
     out->pod_claims = d->cluster ? pod_claims : NULL;
+    out->shutdown_said = d->cluster ? shutdown_said : NULL;
     out->user = d;
 }
 

@@ -177,11 +177,9 @@ void shutdowns_settings_changed(struct shutdowns *shutdowns)
 
 /* ---- the groups ---- */
 
-/* All that are there and not in it yet: who was in the making when it began comes later, and
- * belongs to no group that is over. */
-static void take_in(struct state *state)
+bool shutdown_take_in(const struct state *state, struct shutdown *shutdown)
 {
-    struct shutdown *shutdown = &state->shutdown;
+    bool some = false;
 
     for (const struct pod *pod = state->pods.by_uid; pod; pod = pod->hh.next) {
         size_t group;
@@ -189,10 +187,17 @@ static void take_in(struct state *state)
         if (shutdown_find_pod(shutdown, pod->uid) || !leaving_pod(state, pod) ||
             (!shutdown->by_priority && !leaving_holds(state, pod->uid)))
             continue;
-        group = shutdown_group_of(shutdown, leaving_priority(state, pod));
+        group = shutdown_group_of(shutdown, leaving_priority(shutdown, pod));
         shutdown_add_pod(shutdown, pod->uid, group > shutdown->group ? group : shutdown->group);
-        dirty_touch_shutdown(state);
+        some = true;
     }
+    return some;
+}
+
+static void take_in(struct state *state)
+{
+    if (shutdown_take_in(state, &state->shutdown))
+        dirty_touch_shutdown(state);
 }
 
 static void begin_group(struct state *state, size_t group)
@@ -203,10 +208,9 @@ static void begin_group(struct state *state, size_t group)
         tell(state, "group", LEVEL_WARNING);
 }
 
-static void make_groups(struct state *state)
+void shutdown_make_groups(const struct state *state, struct shutdown *shutdown)
 {
     const struct devicemgr_settings *settings = &state->settings;
-    struct shutdown *shutdown = &state->shutdown;
     const struct devicemgr_shutdown_group all = {.priority = INT32_MIN,
                                                  .grace_ms = shutdown_settings_ms(state)};
 
@@ -214,6 +218,13 @@ static void make_groups(struct state *state)
         shutdown_set_groups(shutdown, settings->shutdown, settings->shutdown_len, true);
     else
         shutdown_set_groups(shutdown, &all, 1, false);
+}
+
+static void make_groups(struct state *state)
+{
+    struct shutdown *shutdown = &state->shutdown;
+
+    shutdown_make_groups(state, shutdown);
     take_in(state);
     shutdown_set_state(shutdown, SHUTDOWN_GROUPS);
     if (shutdown_shorten(shutdown, ago(shutdown_deadline_ms(shutdown), state->now_ms)) &&

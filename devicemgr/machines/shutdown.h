@@ -64,4 +64,12 @@ void shutdown_step_free(struct shutdown_step *step);
 /* When something is to be done by time alone; UINT64_MAX: never. */
 uint64_t shutdowns_next_ms(const struct shutdowns *shutdowns);
 
+/* ---- also for who asks what would be: of one that is the state's, or not ---- */
+
+/* Its groups, by the settings and what it knows of the cluster's pods; without any pod yet. */
+void shutdown_make_groups(const struct state *state, struct shutdown *shutdown);
+/* All pods that are there, and not in it yet: who was in the making when it began comes later, and
+ * belongs to no group that is over. Whether there are some. */
+bool shutdown_take_in(const struct state *state, struct shutdown *shutdown);
+
 #endif

@@ -41,10 +41,10 @@ bool leaving_holds(const struct state *state, const char *pod_uid)
     return false;
 }
 
-int32_t leaving_priority(const struct state *state, const struct pod *pod)
+int32_t leaving_priority(const struct shutdown *shutdown, const struct pod *pod)
 {
-    const struct shutdown_known *known = shutdown_find_known(
-        &state->shutdown, pod->uid, pod->pod_namespace, pod->name, pod->static_pod);
+    const struct shutdown_known *known =
+        shutdown_find_known(shutdown, pod->uid, pod->pod_namespace, pod->name, pod->static_pod);
 
     if (known)
         return known->priority;

@@ -124,6 +124,37 @@ static json_t *group_of(const Control__V1__MachineShutdown *is)
     return one;
 }
 
+static json_t *planned_group_of(size_t number, const Control__V1__ShutdownGroup *is)
+{
+    json_t *one = must(json_object()), *names = must(json_array());
+
+    for (size_t i = 0; i < is->n_first; i++)
+        json_value_append(names, json_value_text(is->first[i]));
+    json_value_set(one, "number", json_value_number(number));
+    json_value_set(one, "priority", is->by_priority ? json_integer(is->priority) : json_null());
+    json_value_set(one, "seconds", answer_seconds(is->time_ms));
+    json_value_set(one, "pods", json_value_number(is->pods));
+    json_value_set(one, "withDevices", json_value_number(is->holders));
+    json_value_set(one, "first", names);
+    return one;
+}
+
+/* Of a daemon that says nothing of it: null. */
+static json_t *plan_of(const Control__V1__MachineShutdown *is)
+{
+    json_t *one, *groups;
+
+    if (!is->kubelet_ends && is->n_planned == 0)
+        return json_null();
+    one = must(json_object());
+    groups = must(json_array());
+    for (size_t i = 0; i < is->n_planned; i++)
+        json_value_append(groups, planned_group_of(i + 1, is->planned[i]));
+    json_value_set(one, "byKubelet", json_boolean(is->kubelet_ends));
+    json_value_set(one, "groups", groups);
+    return one;
+}
+
 static json_t *shutdown_of(const Control__V1__MachineShutdown *is)
 {
     json_t *one, *names;
@@ -147,6 +178,7 @@ static json_t *shutdown_of(const Control__V1__MachineShutdown *is)
     json_value_set(one, "pods", json_value_number(is->pods));
     json_value_set(one, "remaining", json_value_number(is->remaining));
     json_value_set(one, "firstRemaining", names);
+    json_value_set(one, "planned", plan_of(is));
     return one;
 }
 

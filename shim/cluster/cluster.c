@@ -291,6 +291,13 @@ const struct shutdown_said *cluster_shutdown(const struct cluster *cluster)
     return &cluster->shutdown.said;
 }
 
+void cluster_shutdown_now(const struct cluster *cluster,
+                          void (*told)(void *to, const struct devicemgr_shutdown_said *said),
+                          void *to)
+{
+    shutdown_feed_now(&cluster->shutdown, &cluster->facts, told, to);
+}
+
 void cluster_look_at(const struct cluster *cluster, struct cluster_state *out)
 {
     *out = cluster->state;

@@ -59,6 +59,11 @@ void cluster_look(struct cluster *cluster);
 void cluster_look_at(const struct cluster *cluster, struct cluster_state *out);
 /* What the agent says of the machine's shutdown; borrowed until the next call of the loop. */
 const struct shutdown_said *cluster_shutdown(const struct cluster *cluster);
+/* What the core would be told if it came now, with the pods' priorities; called before return,
+ * which borrows it until then. Not where the agent has said nothing of it. */
+void cluster_shutdown_now(const struct cluster *cluster,
+                          void (*told)(void *to, const struct devicemgr_shutdown_said *said),
+                          void *to);
 /* keeper_trouble() of its socket. */
 const char *cluster_trouble(const struct cluster *cluster, uint64_t *since_ms);
 

@@ -4,7 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "devicemgr/shutdown.h"
 #include "shim/boot_clock.h"
 #include "shim/must.h"
 
@@ -55,21 +54,30 @@ static void known_init(struct known *known, const struct facts *facts)
     }
 }
 
-static void tell_core(const struct shutdown_feed *feed, const struct facts *facts)
+/* What was said, with the pods if one is `under_way`, to `told`. */
+static void tell(const struct shutdown_said *is, bool under_way, const struct facts *facts,
+                 void (*told)(void *to, const struct devicemgr_shutdown_said *said), void *to)
 {
-    struct devicemgr_shutdown_said said = {.under_way = feed->said.under_way,
-                                           .since_ms = feed->said.since_ms,
-                                           .limit_ms = feed->said.limit_ms,
-                                           .kubelet_locked = feed->said.kubelet_locked};
+    struct devicemgr_shutdown_said said = {.under_way = under_way,
+                                           .since_ms = is->since_ms,
+                                           .limit_ms = is->limit_ms,
+                                           .kubelet_locked = is->kubelet_locked};
     struct known known = {0};
 
-    if (said.under_way && facts_complete(facts, AGENT__V1__KIND__POD)) {
+    if (under_way && facts_complete(facts, AGENT__V1__KIND__POD)) {
         known_init(&known, facts);
         said.pods = known.priorities;
         said.pods_len = known.len;
     }
-    devicemgr_shutdown(host_core(feed->host), boot_now_ms(), &said);
+    told(to, &said);
     known_fini(&known);
+}
+
+static void tell_core(void *to, const struct devicemgr_shutdown_said *said)
+{
+    const struct shutdown_feed *feed = to;
+
+    devicemgr_shutdown(host_core(feed->host), boot_now_ms(), said);
 }
 
 void shutdown_feed_reported(struct shutdown_feed *feed, const Agent__V1__Shutdown *said,
@@ -92,7 +100,14 @@ void shutdown_feed_reported(struct shutdown_feed *feed, const Agent__V1__Shutdow
         to->limit_ms = said->limit_ms;
     }
     if ((said && said->known) || to->under_way) /* pods may have come with it */
-        tell_core(feed, facts);
+        tell(to, to->under_way, facts, tell_core, feed);
+}
+
+void shutdown_feed_now(const struct shutdown_feed *feed, const struct facts *facts,
+                       void (*told)(void *to, const struct devicemgr_shutdown_said *said), void *to)
+{
+    if (feed->said.known)
+        tell(&feed->said, true, facts, told, to);
 }
 
 void shutdown_feed_lost(struct shutdown_feed *feed)

@@ -10,6 +10,7 @@
 #include <stdint.h>
 
 #include "cri-proto/agent_v1.pb-c.h"
+#include "devicemgr/shutdown.h"
 #include "shim/core/host.h"
 #include "shim/facts.h"
 
@@ -45,6 +46,11 @@ void shutdown_feed_init(struct shutdown_feed *feed, struct host *host);
  * of it, and is to be kicked. */
 void shutdown_feed_reported(struct shutdown_feed *feed, const Agent__V1__Shutdown *said,
                             const struct facts *facts);
+/* What the core would hear of one that came now: calls `told` before return, which borrows it until
+ * then; not where nothing was said of it. */
+void shutdown_feed_now(const struct shutdown_feed *feed, const struct facts *facts,
+                       void (*told)(void *to, const struct devicemgr_shutdown_said *said),
+                       void *to);
 /* The agent is gone: what it said of its lock is no more, what it said of the machine stays. */
 void shutdown_feed_lost(struct shutdown_feed *feed);
 

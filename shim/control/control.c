@@ -44,25 +44,26 @@ struct control {
 
 /* ---- calls ---- */
 
-static void on_status(struct rpc_incoming *call, const ProtobufCMessage *message, void *user)
-{
-    struct control *control = user;
-    struct status status;
-    struct report report = {0};
-
-    (void)message;
-    control->ops->report(control->user, &report);
-    status_init(&status, control->settings, host_core(control->host), &report);
-    rpc_incoming_answer(call, &status.response.base);
-    status_fini(&status);
-}
-
 static struct list_from from_of(struct control *control)
 {
     struct list_from from = {.core = host_core(control->host)};
 
     control->ops->look(control->user, &from);
     return from;
+}
+
+static void on_status(struct rpc_incoming *call, const ProtobufCMessage *message, void *user)
+{
+    struct control *control = user;
+    struct list_from from = from_of(control);
+    struct status status;
+    struct report report = {0};
+
+    (void)message;
+    control->ops->report(control->user, &report);
+    status_init(&status, control->settings, &from, &report);
+    rpc_incoming_answer(call, &status.response.base);
+    status_fini(&status);
 }
 
 static void on_why(struct rpc_incoming *call, const ProtobufCMessage *message, void *user)

@@ -11,6 +11,7 @@
 #include "cri-proto/control_v1.pb-c.h"
 #include "devicemgr/devicemgr.h"
 #include "devicemgr/lists.h"
+#include "devicemgr/shutdown.h"
 #include "shim/health_words.h"
 
 /* A page that is being filled. What its message points to is the page's own, or the device
@@ -44,6 +45,11 @@ struct list_from {
     void (*pod_claims)(void *user, const char *pod,
                        void (*each)(void *to, const char *pod_namespace, const char *claim),
                        void *to);
+    /* What the core would be told if the machine went down now; called before return, if anybody
+     * knows. NULL: nobody does. */
+    void (*shutdown_said)(void *user,
+                          void (*told)(void *to, const struct devicemgr_shutdown_said *said),
+                          void *to);
     void *user;
 };
 

@@ -1,12 +1,12 @@
 #include "shim/control/status.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "config/compare.h"
 #include "devicemgr/dra.h"
-#include "devicemgr/shutdown.h"
 #include "shim/boot_clock.h"
 #include "shim/log.h"
 #include "shim/must.h"
@@ -118,22 +118,84 @@ static void set_dra(struct status *status, const struct devicemgr *core)
     status->response.dra = dra;
 }
 
+/* For who makes a plan. */
+struct planning {
+    struct status *status;
+    const struct devicemgr *core;
+};
+
+static char *pod_of(const char *pod_namespace, const char *pod_name)
+{
+    char *name;
+
+    if (asprintf(&name, "%s/%s", pod_namespace, pod_name) < 0)
+        abort(); /* out of memory */
+    return name;
+}
+
 static void add_remaining(void *user, const char *pod_namespace, const char *pod_name, size_t group)
 {
     Control__V1__MachineShutdown *shutdown = user;
-    char *name;
 
     (void)group;
-    if (shutdown->n_first_remaining == STATUS_REMAINING_MAX)
-        return;
-    if (asprintf(&name, "%s/%s", pod_namespace, pod_name) < 0)
-        abort(); /* out of memory */
-    shutdown->first_remaining[shutdown->n_first_remaining++] = name;
+    if (shutdown->n_first_remaining < STATUS_REMAINING_MAX)
+        shutdown->first_remaining[shutdown->n_first_remaining++] = pod_of(pod_namespace, pod_name);
 }
 
-static void set_shutdown(struct status *status, const struct devicemgr *core,
+/* ---- what would be, if the machine went down ---- */
+
+static void add_group(void *user, const struct devicemgr_shutdown_planned *group)
+{
+    struct status *status = user;
+    Control__V1__MachineShutdown *shutdown = &status->shutdown;
+    Control__V1__ShutdownGroup *one = &status->planned[shutdown->n_planned];
+
+    assert(shutdown->n_planned < STATUS_GROUPS_MAX);
+    control__v1__shutdown_group__init(one);
+    one->by_priority = group->by_priority;
+    one->priority = group->priority;
+    one->time_ms = group->grace_ms;
+    one->pods = group->pods;
+    one->holders = group->holders;
+    one->first = status->planned_pods + status->planned_pods_len;
+    status->planned_list[shutdown->n_planned++] = one;
+}
+
+/* Of the group that was told last. */
+static void add_planned(void *user, const char *pod_namespace, const char *pod_name)
+{
+    struct status *status = user;
+    Control__V1__ShutdownGroup *group = &status->planned[status->shutdown.n_planned - 1];
+
+    if (status->planned_pods_len == STATUS_PLANNED_MAX)
+        return;
+    status->planned_pods[status->planned_pods_len++] = pod_of(pod_namespace, pod_name);
+    group->n_first++;
+}
+
+/* Told what the core would be told. */
+static void plan(void *to, const struct devicemgr_shutdown_said *said)
+{
+    struct planning *planning = to;
+    Control__V1__MachineShutdown *shutdown = &planning->status->shutdown;
+
+    shutdown->kubelet_ends = said->kubelet_locked;
+    devicemgr_shutdown_plan(planning->core, said, add_group, add_planned, planning->status);
+}
+
+static void set_plan(struct status *status, const struct list_from *from)
+{
+    struct planning planning = {status, from->core};
+
+    status->shutdown.planned = status->planned_list;
+    if (from->shutdown_said)
+        from->shutdown_said(from->user, plan, &planning);
+}
+
+static void set_shutdown(struct status *status, const struct list_from *from,
                          const struct report *report)
 {
+    const struct devicemgr *core = from->core;
     Control__V1__MachineShutdown *shutdown = &status->shutdown;
     struct devicemgr_shutdown_view view;
 
@@ -158,6 +220,8 @@ static void set_shutdown(struct status *status, const struct devicemgr *core,
     shutdown->remaining = view.remaining;
     shutdown->first_remaining = status->remaining;
     devicemgr_shutdown_remaining(core, add_remaining, shutdown);
+    if (!view.under_way)
+        set_plan(status, from);
     status->response.shutdown = shutdown;
 }
 
@@ -178,7 +242,7 @@ static void add_setting(void *user, const struct config_difference *difference)
 /* ---- the whole ---- */
 
 void status_init(struct status *status, const struct settings *settings,
-                 const struct devicemgr *core, const struct report *report)
+                 const struct list_from *from, const struct report *report)
 {
     const struct config *config = &settings->config;
 
@@ -193,9 +257,9 @@ void status_init(struct status *status, const struct settings *settings,
     set_runtime(status, config, report);
     set_kubelet(status, report);
     set_troubles(status, report);
-    set_orders(status, core);
-    set_dra(status, core);
-    set_shutdown(status, core, report);
+    set_orders(status, from->core);
+    set_dra(status, from->core);
+    set_shutdown(status, from, report);
     config_differences(config, add_setting, &status->response);
     if (settings->level_set)
         status->response.log_level_set = text(log_level_name(settings->level_set));
@@ -208,4 +272,6 @@ void status_fini(struct status *status)
     free(status->response.settings);
     for (size_t i = 0; i < status->shutdown.n_first_remaining; i++)
         free(status->remaining[i]);
+    for (size_t i = 0; i < status->planned_pods_len; i++)
+        free(status->planned_pods[i]);
 }

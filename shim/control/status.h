@@ -8,12 +8,16 @@
 #include <limits.h>
 
 #include "cri-proto/control_v1.pb-c.h"
+#include "shim/control/list.h"
 #include "shim/control/list_orders.h"
 #include "shim/report.h"
 #include "shim/settings.h"
 
-/* Pods of a shutdown that are named. */
+/* Pods of a shutdown that are named; and of one that there might be, of all its groups, of which
+ * there are no more than the settings have. */
 #define STATUS_REMAINING_MAX 32
+#define STATUS_PLANNED_MAX 256
+#define STATUS_GROUPS_MAX 64
 
 struct status {
     Control__V1__StatusResponse response;
@@ -26,6 +30,10 @@ struct status {
     Control__V1__DraCount dra;
     Control__V1__MachineShutdown shutdown;
     char *remaining[STATUS_REMAINING_MAX];
+    Control__V1__ShutdownGroup planned[STATUS_GROUPS_MAX];
+    Control__V1__ShutdownGroup *planned_list[STATUS_GROUPS_MAX];
+    char *planned_pods[STATUS_PLANNED_MAX];
+    size_t planned_pods_len;
     Control__V1__Kubelet kubelet;
     Control__V1__Trouble troubles[REPORT_TROUBLES_MAX];
     Control__V1__Trouble *trouble_list[REPORT_TROUBLES_MAX];
@@ -34,9 +42,9 @@ struct status {
 };
 
 /* `settings` and `report` are borrowed until status_fini(), which comes before the core's next
- * event. */
+ * event; `from` until return. */
 void status_init(struct status *status, const struct settings *settings,
-                 const struct devicemgr *core, const struct report *report);
+                 const struct list_from *from, const struct report *report);
 void status_fini(struct status *status);
 
 #endif

@@ -179,7 +179,54 @@ static void put_state(struct table *table, const Control__V1__MachineShutdown *i
     free(text);
 }
 
-/* One that is delayed is told only once there is one. */
+static void put_planned(struct table *table, size_t number, const Control__V1__MachineShutdown *is)
+{
+    const Control__V1__ShutdownGroup *group = is->planned[number];
+    char *text = NULL;
+
+    if (group->by_priority && asprintf(&text, "group %zu of %zu, priority %" PRId32, number + 1,
+                                       is->n_planned, group->priority) < 0)
+        abort(); /* out of memory */
+    table_put(table, text ? text : "pods with devices");
+    free(text);
+}
+
+/* What would be, if the machine went down. */
+static void show_plan(const struct show *show, const Control__V1__MachineShutdown *is)
+{
+    static const struct table_column COLUMNS[] = {
+        {.name = "ON SHUTDOWN"},
+        {.name = "WITHIN"},
+        {.name = "PODS", .right = true},
+        {.name = "WITH DEVICES", .right = true},
+        {.name = "FIRST"},
+    };
+    struct table *table;
+    char age[SHOW_AGE_BYTES];
+
+    if (!is->kubelet_ends && is->n_planned == 0)
+        return;
+    table = table_new(show, COLUMNS, sizeof COLUMNS / sizeof *COLUMNS);
+    fputc('\n', show->out);
+    if (is->kubelet_ends) {
+        table_row(table, TABLE_PLAIN);
+        table_put(table, "the kubelet ends them");
+        for (size_t i = 1; i < sizeof COLUMNS / sizeof *COLUMNS; i++)
+            table_put(table, "");
+    }
+    for (size_t i = 0; i < is->n_planned; i++) {
+        const Control__V1__ShutdownGroup *group = is->planned[i];
+
+        table_row(table, TABLE_PLAIN);
+        put_planned(table, i, is);
+        table_put(table, show_age(group->time_ms, age));
+        table_put_number(table, group->pods);
+        table_put_number(table, group->holders);
+        table_put(table, group->n_first > 0 ? group->first[0] : "");
+    }
+    table_print(table);
+}
+
 static void show_shutdown(const struct show *show, const Control__V1__StatusResponse *status)
 {
     static const struct table_column COLUMNS[] = {
@@ -194,8 +241,12 @@ static void show_shutdown(const struct show *show, const Control__V1__StatusResp
     struct table *table;
     char age[SHOW_AGE_BYTES];
 
-    if (!is || strcmp(is->state, "none") == 0)
+    if (!is)
         return;
+    if (strcmp(is->state, "none") == 0) {
+        show_plan(show, is);
+        return;
+    }
     table = table_new(show, COLUMNS, sizeof COLUMNS / sizeof *COLUMNS);
     fputc('\n', show->out);
     table_row(table, TABLE_WARNING);

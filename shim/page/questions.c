@@ -138,7 +138,7 @@ static json_t *status_of(const struct question *question, const struct question_
     json_t *all;
 
     (void)question;
-    status_init(&status, from->settings, from->lists->core, from->report);
+    status_init(&status, from->settings, from->lists, from->report);
     all = answer_status(&status.response);
     status_fini(&status);
     return all;

@@ -309,7 +309,7 @@ SCRIPTED = {
         "dra": {"drivers": 2, "connected": 1, "claims": 2, "prepared": 1, "owed": 1, "waits": 1},
         "shutdown": {"state": "groups", "since": THEN, "delayed": True, "limitSeconds": 60, "wantedSeconds": 50, "knownPods": 9,
                      "group": {"number": 2, "of": 3, "priority": -5, "leftSeconds": 17}, "pods": 9, "remaining": 4,
-                     "firstRemaining": ["prod/slow-1", "prod/slow-2"]},
+                     "firstRemaining": ["prod/slow-1", "prod/slow-2"], "planned": None},
         "settings": [], "logLevelSet": None},
     "why": {"items": [], "more": False, "endings": [], "claims": [
         {"namespace": "prod", "name": "late", "uid": "u-late", "driver": "gpu.example.com", "state": "asked", "since": THEN,

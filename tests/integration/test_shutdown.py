@@ -225,6 +225,9 @@ def test_a_group_of_all_without_priorities(shim, directory, closing, logind, cli
     one.start()
     shim.wait_control()
     logind.wait_held()
+    wait_until(lambda: shutdown(shim)["planned"] == {"byKubelet": False, "groups": [
+        {"number": 1, "priority": None, "seconds": 60, "pods": 1, "withDevices": 1, "first": ["default/holder"]}]},
+               "it is told who would be ended")
     logind.begin()
     logind.wait_released()
     assert stops(runtime) == [(container, 7)]
@@ -236,6 +239,10 @@ def test_a_kubelets_own_lock(shim, agent, logind, client, server, runtime):
     pod = client.run_pod("web", annotations=by_annotation("main", f"{NULL}=1"))
     client.run(pod, "main")
     with logind.lock("kubelet"):
+        agent.kill()  # one that has just begun sees at once what another would within a minute
+        agent.start()
+        wait_until(lambda: shutdown(shim)["planned"] == {"byKubelet": True, "groups": []}, "its lock is known")
+        assert "the kubelet ends them" in ctl(shim, "status").stdout
         logind.begin()
         wait_state(shim, "kubelet")
         with refused(grpc.StatusCode.UNAVAILABLE, DOWN):
@@ -406,12 +413,19 @@ def test_what_is_told_of_it(shim, agent, logind, client, server, runtime, deaf):
     wait_known(shim, 2)
     one = deaf(low)
     assert scrape(shim.metrics["listen"])["machine_shutdown"].value() == 0
+    assert shutdown(shim)["planned"] == {"byKubelet": False, "groups": [
+        {"number": 1, "priority": 0, "seconds": 40, "pods": 1, "withDevices": 1, "first": ["default/low"]},
+        {"number": 2, "priority": 2_000_000_000, "seconds": 20, "pods": 1, "withDevices": 0, "first": ["default/high"]}]}
+    assert [line.split() for line in ctl(shim, "status").stdout.splitlines() if line.startswith("group")] == [
+        ["group", "1", "of", "2,", "priority", "0", "40s", "1", "1", "default/low"],
+        ["group", "2", "of", "2,", "priority", "2000000000", "20s", "1", "0", "default/high"]]
     logind.begin()
     runtime.wait_calls("StopContainer", 1)
     told = shutdown(shim)
     assert told["state"] == "groups" and told["limitSeconds"] == LIMIT_S and told["wantedSeconds"] == 60
     assert told["group"] | {"leftSeconds": 0} == {"number": 1, "of": 2, "priority": 0, "leftSeconds": 0}
     assert told["pods"] == told["remaining"] == 2 and told["firstRemaining"] == ["default/low", "default/high"]
+    assert told["planned"] is None
     shown = ctl(shim, "status").stdout
     assert "group 1 of 2, priority 0" in shown and "default/low" in shown
     why = ctl(shim, "why", "low").stdout

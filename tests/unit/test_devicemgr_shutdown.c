@@ -1,5 +1,6 @@
 /* devicemgr/machines/shutdown.c, rules/leaving.c, things/shutdown.c, turn/shutdown.c: the machine
  * goes down. */
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -79,6 +80,39 @@ static struct devicemgr_shutdown_view view(const struct world *w)
 
     devicemgr_shutdown_look(w->mgr, &view);
     return view;
+}
+
+/* ---- what would be ---- */
+
+static void add_planned(void *user, const struct devicemgr_shutdown_planned *group)
+{
+    struct text *text = user;
+
+    if (group->by_priority)
+        text_add(text, "%s%d:", text->buf[0] ? " | " : "", (int)group->priority);
+    text_add(text, "%" PRIu64 " %zu/%zu", group->grace_ms, group->holders, group->pods);
+}
+
+static void add_planned_pod(void *user, const char *pod_namespace, const char *pod_name)
+{
+    text_add(user, " %s/%s", pod_namespace, pod_name);
+}
+
+/* "0:20000 1/2 ns/u3 ns/u1 | ...": if it went down with these priorities (NULL: not known): a
+ * group's priority, its time, how many have devices, of how many, who. */
+static void expect_plan(struct world *w, uint64_t limit_ms, const char *pods, const char *plan)
+{
+    struct devicemgr_priority known[16];
+    char names[16][8];
+    const struct devicemgr_shutdown_said said = {.limit_ms = limit_ms,
+                                                 .pods = pods ? known : NULL,
+                                                 .pods_len = read_pods(pods, known, names)};
+    struct text text = {0};
+
+    devicemgr_shutdown_plan(w->mgr, &said, add_planned, add_planned_pod, &text);
+    assert_string_equal(text.buf, plan);
+    devicemgr_run(w->mgr);
+    expect_nothing(w);
 }
 
 /* ---- what comes of it ---- */
@@ -354,6 +388,52 @@ static void those_with_devices_are_stopped_first(void **state)
     ignore_all(w);
     goes_down(w, w->now_ms, 0, "");
     assert_string_equal(listed(w, THREE_PODS), "c-u3-main:20000 c-u1-main:20000 c-u2-main:20000");
+}
+
+/* The very groups that there are then, and nothing comes of the question. */
+static void what_would_be_is_known(void **state)
+{
+    struct world *w = *state;
+
+    gpus_up(w, "g0");
+    runtime_listed(w, "u1/main u10/main u2/main");
+    container_made(w, 21, "u3", "main", GPU ":g0");
+    ignore_all(w);
+    expect_plan(w, 60000, "u1:0 u10:0 u2:2000000000 u3:0",
+                "0:20000 1/3 ns/u3 ns/u1 ns/u10 | 2000000000:10000 0/1 ns/u2");
+    expect_plan(w, 0, "u1:0 u10:0 u2:0 u3:0",
+                "0:20000 1/4 ns/u3 ns/u1 ns/u2 ns/u10 | 2000000000:10000 0/0");
+    expect_plan(w, 16000, "u1:0 u10:0 u2:2000000000 u3:0", /* as times_are_shortened_alike */
+                "0:10000 1/3 ns/u3 ns/u1 ns/u10 | 2000000000:5000 0/1 ns/u2");
+    expect_plan(w, 60000, NULL, "30000 1/1 ns/u3");
+    goes_down(w, w->now_ms, 60000, "u1:0 u10:0 u2:2000000000 u3:0");
+    assert_int_equal(view(w).pods, 4);
+    ignore_all(w);
+    expect_plan(w, 60000, "u1:0", ""); /* it is */
+}
+
+static void where_nobody_would_be_ended_nothing_is_said(void **state)
+{
+    struct world *w = *state;
+    const struct devicemgr_shutdown_said by_kubelet = {.kubelet_locked = true};
+    struct text text = {0};
+
+    runtime_listed(w, "u1/main");
+    ignore_all(w);
+    devicemgr_shutdown_plan(w->mgr, &by_kubelet, add_planned, add_planned_pod, &text);
+    assert_string_equal(text.buf, "");
+    world_fresh(w); /* who runs is not known yet */
+    ignore_all(w);
+    expect_plan(w, 60000, "u1:0", "");
+}
+
+static void nor_where_it_is_off(void **state)
+{
+    struct world *w = *state;
+
+    runtime_listed(w, "u1/main");
+    ignore_all(w);
+    expect_plan(w, 60000, "u1:0", "");
 }
 
 static void without_priorities_only_those_with_devices_end(void **state)
@@ -1010,6 +1090,9 @@ int main(void)
         TEST(a_new_file_gets_it, pair_setup),
         TEST(a_row_that_makes_no_sense_is_dropped, pair_setup),
         TEST(who_remains_is_told, pair_setup),
+        TEST(what_would_be_is_known, pair_setup),
+        TEST(where_nobody_would_be_ended_nothing_is_said, pair_setup),
+        TEST(nor_where_it_is_off, off_setup),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
