@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cri-proto/create_v1.pb-c.h"
 #include "cri-proto/cri_v1.pb-c.h"
 #include "shim/relay/cdi_names.h"
 #include "shim/relay/limits.h"
@@ -16,7 +17,7 @@
 
 struct create_container {
     struct message_arena arena;
-    const Runtime__V1__CreateContainerRequest *request; /* in the arena */
+    const Create__V1__Request *request; /* in the arena */
     struct devicemgr_annotation *container_annotations;
     struct devicemgr_annotation *pod_annotations;
     const char **cdi_devices; /* those of the field, then those of annotations */
@@ -26,14 +27,13 @@ struct create_container {
 
 /* ---- names of CDI devices ---- */
 
-static bool names_cdi(const Runtime__V1__ContainerConfig__AnnotationsEntry *annotation)
+static bool names_cdi(const Create__V1__Config__AnnotationsEntry *annotation)
 {
     return strncmp(annotation->key, CDI_NAMES_ANNOTATION, strlen(CDI_NAMES_ANNOTATION)) == 0;
 }
 
 /* Counts as many as there may be, and the bytes of their texts. */
-static void count_annotated(const Runtime__V1__ContainerConfig *config, size_t *names,
-                            size_t *bytes)
+static void count_annotated(const Create__V1__Config *config, size_t *names, size_t *bytes)
 {
     *names = *bytes = 0;
     for (size_t i = 0; i < config->n_annotations; i++) {
@@ -51,7 +51,7 @@ static void count_annotated(const Runtime__V1__ContainerConfig *config, size_t *
 /* There is room for them. */
 static void take_annotated(struct create_container *c, size_t most)
 {
-    const Runtime__V1__ContainerConfig *config = c->request->config;
+    const Create__V1__Config *config = c->request->config;
     char *at = c->annotated;
 
     for (size_t i = 0; i < config->n_annotations; i++) {
@@ -68,7 +68,7 @@ static void take_annotated(struct create_container *c, size_t most)
 /* False: out of memory. */
 static bool read_cdi(struct create_container *c)
 {
-    const Runtime__V1__ContainerConfig *config = c->request->config;
+    const Create__V1__Config *config = c->request->config;
     size_t names, bytes;
 
     if (!config)
@@ -89,14 +89,14 @@ static bool read_cdi(struct create_container *c)
 int create_container_read(const uint8_t *bytes, size_t len, struct create_container **out)
 {
     struct create_container *c = calloc(1, sizeof *c);
-    const Runtime__V1__CreateContainerRequest *request;
+    const Create__V1__Request *request;
     int code = RPC_RESOURCE_EXHAUSTED;
 
     if (!c)
         return RPC_RESOURCE_EXHAUSTED;
     c->arena.most = RELAY_DECODED_BYTES_MAX;
-    request = (const Runtime__V1__CreateContainerRequest *)message_unpack(
-        &runtime__v1__create_container_request__descriptor, bytes, len, &c->arena, &code);
+    request = (const Create__V1__Request *)message_unpack(&create__v1__request__descriptor, bytes,
+                                                          len, &c->arena, &code);
     if (!request) {
         create_container_free(c);
         return code;
@@ -131,7 +131,7 @@ void create_container_free(struct create_container *c)
     free(c);
 }
 
-static const char *label(const Runtime__V1__ContainerConfig *config, const char *key)
+static const char *label(const Create__V1__Config *config, const char *key)
 {
     for (size_t i = 0; config && i < config->n_labels; i++) {
         if (strcmp(config->labels[i]->key, key) == 0)
@@ -140,11 +140,10 @@ static const char *label(const Runtime__V1__ContainerConfig *config, const char 
     return "";
 }
 
-static void take_pod(const Runtime__V1__CreateContainerRequest *request,
-                     struct devicemgr_create *out)
+static void take_pod(const Create__V1__Request *request, struct devicemgr_create *out)
 {
-    const Runtime__V1__PodSandboxConfig *sandbox = request->sandbox_config;
-    const Runtime__V1__PodSandboxMetadata *pod = sandbox ? sandbox->metadata : NULL;
+    const Create__V1__Sandbox *sandbox = request->sandbox_config;
+    const Create__V1__Pod *pod = sandbox ? sandbox->metadata : NULL;
 
     out->sandbox_attempt = pod ? pod->attempt : 0;
     out->pod_uid = pod ? pod->uid : label(request->config, LABEL_POD_UID);
@@ -156,8 +155,8 @@ static void take_pod(const Runtime__V1__CreateContainerRequest *request,
 
 void create_container_request(struct create_container *c, struct devicemgr_create *out)
 {
-    const Runtime__V1__ContainerConfig *config = c->request->config;
-    const Runtime__V1__PodSandboxConfig *sandbox = c->request->sandbox_config;
+    const Create__V1__Config *config = c->request->config;
+    const Create__V1__Sandbox *sandbox = c->request->sandbox_config;
 
     *out = (struct devicemgr_create){.sandbox_id = c->request->pod_sandbox_id, .container = ""};
     take_pod(c->request, out);

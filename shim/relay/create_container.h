@@ -1,7 +1,8 @@
 /*
  * A CreateContainer request, read; and the fragment that gives it device runtime options.
  *
- * The request is decoded only to read. What is put in is a second, partial CreateContainerRequest
+ * The request is decoded only to read, and only what is wanted of it (cri-proto/create_v1.proto).
+ * What is put in is a second, partial CreateContainerRequest
  * in front of the caller's own bytes: protobuf merges the two (repeated fields are appended, so the
  * plugin's envs, mounts and devices come first and the pod's later env wins in the runtime; of map
  * entries with one key the later, the caller's, wins), which is what the kubelet does with a
@@ -19,8 +20,9 @@
 struct create_container; /* a decoded request */
 
 /*
- * Decodes `bytes`. 0 and *out, or the gRPC code of what is wrong: RPC_INTERNAL: it does not parse,
- * RPC_RESOURCE_EXHAUSTED: it would take too much memory. `bytes` are not needed afterwards.
+ * Decodes `bytes`. 0 and *out, or the gRPC code of what is wrong: RPC_INTERNAL: it does not parse, as
+ * far as it is looked at; RPC_RESOURCE_EXHAUSTED: it would take too much memory. `bytes` are not
+ * needed afterwards.
  */
 int create_container_read(const uint8_t *bytes, size_t len, struct create_container **out)
     __attribute__((warn_unused_result));

@@ -5,8 +5,9 @@
  * Input: a byte with the number of options, each as a letter of its kind and its texts up to a NUL;
  * the rest is the original. Repeated fields: the options' come first, the original's follow
  * unchanged. Annotations: the last of a key counts, so the original's. All else is the original's
- * to the byte, unknown fields too. What does not parse must fail in create_container_read(), and
- * what does must not be called unreadable. With mounts redirected (mount_redirect.h) it is the
+ * to the byte, unknown fields too. What parses must not be called unreadable, and what is read of it
+ * says what the whole does (create_container_read() looks at a part only, so it may read what does
+ * not parse). With mounts redirected (mount_redirect.h) it is the
  * original but for those paths; with CDI names once (cdi_names.h), but for those left out.
  */
 #include <string.h>
@@ -293,6 +294,58 @@ static void check_annotation_list(const struct devicemgr_annotation *list, size_
         FUZZ_CHECK(list[i].key && list[i].value, "annotation %zu", i);
 }
 
+static void check_same_annotations(const struct devicemgr_annotation *read, size_t i,
+                                   const char *key, const char *value)
+{
+    FUZZ_CHECK(same(read[i].key, key) && same(read[i].value, value), "annotation %zu", i);
+}
+
+static void check_same_container(const struct create_container *c,
+                                 const struct devicemgr_create *request,
+                                 const Runtime__V1__ContainerConfig *config)
+{
+    FUZZ_CHECK(request->container_annotations_len == config->n_annotations, "%zu",
+               request->container_annotations_len);
+    for (size_t i = 0; i < config->n_annotations; i++)
+        check_same_annotations(request->container_annotations, i, config->annotations[i]->key,
+                               config->annotations[i]->value);
+    FUZZ_CHECK(create_container_mounts_len(c) == config->n_mounts, "other mounts");
+    for (size_t i = 0; i < config->n_mounts; i++)
+        FUZZ_CHECK(same(create_container_mount(c, i), config->mounts[i]->host_path) &&
+                       create_container_mount_readonly(c, i) == config->mounts[i]->readonly,
+                   "mount %zu", i);
+    FUZZ_CHECK(request->cdi_devices_len >= config->n_cdi_devices, "fewer CDI devices");
+    for (size_t i = 0; i < config->n_cdi_devices; i++)
+        FUZZ_CHECK(same(request->cdi_devices[i], config->cdi_devices[i]->name), "device %zu", i);
+    if (config->metadata)
+        FUZZ_CHECK(same(request->container, config->metadata->name) &&
+                       request->attempt == config->metadata->attempt,
+                   "%s", request->container);
+}
+
+/* What was read is what the whole says. */
+static void check_same_request(const struct create_container *c,
+                               const struct devicemgr_create *request,
+                               const Runtime__V1__CreateContainerRequest *original)
+{
+    const Runtime__V1__PodSandboxConfig *sandbox = original->sandbox_config;
+
+    FUZZ_CHECK(same(request->sandbox_id, original->pod_sandbox_id), "%s", request->sandbox_id);
+    if (original->config)
+        check_same_container(c, request, original->config);
+    FUZZ_CHECK(request->pod_annotations_len == (sandbox ? sandbox->n_annotations : 0), "%zu",
+               request->pod_annotations_len);
+    for (size_t i = 0; sandbox && i < sandbox->n_annotations; i++)
+        check_same_annotations(request->pod_annotations, i, sandbox->annotations[i]->key,
+                               sandbox->annotations[i]->value);
+    if (sandbox && sandbox->metadata)
+        FUZZ_CHECK((same(request->pod_uid, sandbox->metadata->uid) || !*sandbox->metadata->uid) &&
+                       same(request->pod_namespace, sandbox->metadata->namespace_) &&
+                       same(request->pod_name, sandbox->metadata->name) &&
+                       request->sandbox_attempt == sandbox->metadata->attempt,
+                   "%s", request->pod_uid);
+}
+
 static void check_read(struct fuzz_input bytes, const Runtime__V1__CreateContainerRequest *original)
 {
     struct devicemgr_create request;
@@ -302,18 +355,15 @@ static void check_read(struct fuzz_input bytes, const Runtime__V1__CreateContain
 
     FUZZ_CHECK(code == RPC_OK || code == RPC_RESOURCE_EXHAUSTED || (code == RPC_INTERNAL && !valid),
                "code %d", code);
-    FUZZ_CHECK(code != RPC_OK || valid, "read, but it does not parse");
     if (code != RPC_OK)
         return;
     create_container_request(c, &request);
-    FUZZ_CHECK(same(request.sandbox_id, original->pod_sandbox_id), "%s", request.sandbox_id);
     FUZZ_CHECK(request.pod_uid && request.pod_namespace && request.pod_name && request.container,
                "a field without a text");
-    FUZZ_CHECK(request.container_annotations_len ==
-                   (original->config ? original->config->n_annotations : 0),
-               "%zu", request.container_annotations_len);
     check_annotation_list(request.container_annotations, request.container_annotations_len);
     check_annotation_list(request.pod_annotations, request.pod_annotations_len);
+    if (valid)
+        check_same_request(c, &request, original);
     create_container_free(c);
 }
 

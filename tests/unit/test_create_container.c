@@ -144,6 +144,20 @@ static void a_request_without_its_pod(void **state)
     create_container_free(NULL);
 }
 
+/* The runtime finds what is wrong there. */
+static void what_is_not_asked_for_is_not_looked_at(void **state)
+{
+    static const char ENV[] = "\x12\x04\x32\x02\x0a\x7f";   /* its key is longer than it */
+    static const char MOUNT[] = "\x12\x04\x3a\x02\x12\x7f"; /* so is its host_path */
+    struct create_container *c;
+
+    (void)state;
+    assert_int_equal(create_container_read((const uint8_t *)ENV, sizeof ENV - 1, &c), RPC_OK);
+    create_container_free(c);
+    assert_int_equal(create_container_read((const uint8_t *)MOUNT, sizeof MOUNT - 1, &c),
+                     RPC_INTERNAL);
+}
+
 static void garbage_is_told(void **state)
 {
     struct buffer b = {0};
@@ -284,6 +298,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_request_is_read),
         cmocka_unit_test(a_request_without_its_pod),
+        cmocka_unit_test(what_is_not_asked_for_is_not_looked_at),
         cmocka_unit_test(garbage_is_told),
         cmocka_unit_test(a_fragment_merges_as_the_kubelet_does),
         cmocka_unit_test(empty_options_change_nothing),
