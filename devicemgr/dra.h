@@ -56,13 +56,14 @@ void devicemgr_driver_deregister(struct devicemgr *mgr, uint64_t now_ms, uint64_
  * over restarts, too. */
 void devicemgr_driver_wiped(struct devicemgr *mgr, uint64_t now_ms, const char *name);
 
-/* A driver has registered with the kubelet itself, as this; nothing is answered. From then on it is
- * the kubelet's: what it has prepared is let go of as soon as no container runs with it, which the
+/* A driver has registered with the kubelet itself, as this; nothing is answered. From then on, or
+ * from when it is away here as long as that instance is there, it is the kubelet's: what it has
+ * prepared is let go of as soon as no container runs with it, which the
  * kubelet knows of and unprepares there. `instance` is as of devicemgr_driver_register(), and may
  * be connected, be lost and be over likewise; it is called for what was asked for here before, and
  * told what the driver is owed (the port driver_settle), of which the kubelet knows nothing any
- * more. False: that does not concern us, since such a driver is not known, or is not away; then the
- * instance is over. */
+ * more. False: that does not concern us, since such a driver is not known; then the instance is
+ * over. */
 bool devicemgr_driver_moved(struct devicemgr *mgr, uint64_t now_ms, uint64_t instance,
                             const struct devicemgr_driver_instance *is)
     __attribute__((warn_unused_result));

@@ -95,6 +95,7 @@ static void put_driver(json_t *one, const ProtobufCMessage *message)
     json_value_set(one, "services", json_value_texts(row->services, row->n_services));
     json_value_set(one, "wiped", json_boolean(row->wiped));
     json_value_set(one, "moved", json_boolean(row->moved));
+    json_value_set(one, "wasElsewhere", json_boolean(row->was_elsewhere));
 }
 
 static json_t *bytes_or_null(bool is_there, const ProtobufCBinaryData *bytes)

@@ -340,6 +340,7 @@ uint8_t *record_of_driver(const struct driver *driver, size_t *bytes_len)
     row.n_services = driver->services.len;
     row.wiped = driver->wiped;
     row.moved = driver->moved;
+    row.was_elsewhere = driver->was_elsewhere;
     return pack(&row.base, bytes_len);
 }
 
@@ -359,6 +360,7 @@ int record_restore_driver(struct drivers *drivers, uint64_t now_ms,
         driver->stored = driver->restored = true;
         driver_set_wiped(driver, row->wiped);
         driver_set_moved(driver, row->moved);
+        driver->was_elsewhere = row->was_elsewhere || row->moved;
         result = 0;
     }
     checkpoint__v1__driver__free_unpacked(row, NULL);
@@ -455,8 +457,8 @@ int record_restore_claim(struct claims *claims, uint64_t now_ms, const char *boo
             !claims_set_response(claims, claim, row->response.data, row->response.len))
             abort(); /* it was looked at */
         claim_set_restored(claim, state, now_ms, row->sent, row->unanswered, row->local);
-        if (row->moved && state == CLAIM_OWED)
-            claim_set_moved(claim);
+        if (row->moved)
+            claim_set_moved(claim, true);
         if (is_of_boot(row, now_ms, boot_id))
             claim_set_prepared(claim, row->prepared_ms);
         claim->stored = true;

@@ -122,22 +122,34 @@ bool enroll_connected(struct state *state, uint64_t number)
 
 /* ---- one that has moved ---- */
 
+/* As soon as it is both: away here, and seen with the kubelet. */
+static void note_moved(struct state *state, struct driver *driver)
+{
+    const char *endpoint = driver->elsewhere ? driver->elsewhere->endpoint : NULL;
+
+    if (!endpoint || driver->moved || driver_usable(driver))
+        return;
+    driver_set_moved(driver, true);
+    dirty_touch_driver(state, driver);
+    log_driver(state, LEVEL_INFO, DEVICEMGR_LINE_DRIVER_MOVED, driver, endpoint,
+               "has registered with the kubelet itself, whose it is until it is back", NULL);
+    happened_to_resource(state, DEVICEMGR_EVENT_DRIVER_MOVED, false, driver->name, endpoint);
+}
+
 bool enroll_moved(struct state *state, uint64_t number, const struct devicemgr_driver_instance *is)
 {
     const struct ids services = {(char **)is->services, is->services_len};
     struct driver *driver = drivers_edit(&state->drivers, is->name);
 
-    if (!driver || driver_usable(driver) || !names_fit(is) ||
-        count(driver->elsewhere) >= DRIVER_INSTANCES_MAX)
+    if (!driver && claims_of(&state->claims, is->name) &&
+        drivers_len(&state->drivers) < DRIVERS_MAX)
+        driver = drivers_ensure(&state->drivers, state->now_ms, is->name, &services);
+    if (!driver || !names_fit(is) || count(driver->elsewhere) >= DRIVER_INSTANCES_MAX)
         return false;
+    if (!driver->was_elsewhere)
+        dirty_touch_driver(state, driver);
     drivers_add_elsewhere(&state->drivers, driver, state->now_ms, number, is->endpoint, &services);
-    if (driver->moved)
-        return true;
-    driver_set_moved(driver, true);
-    dirty_touch_driver(state, driver);
-    log_driver(state, LEVEL_INFO, DEVICEMGR_LINE_DRIVER_MOVED, driver, is->endpoint,
-               "has registered with the kubelet itself, whose it is until it is back", NULL);
-    happened_to_resource(state, DEVICEMGR_EVENT_DRIVER_MOVED, false, driver->name, is->endpoint);
+    note_moved(state, driver);
     return true;
 }
 
@@ -176,6 +188,7 @@ bool enroll_lost(struct state *state, uint64_t number, const char *why)
     if (!driver_usable(instance->driver))
         happened_to_resource(state, DEVICEMGR_EVENT_DRIVER_WENT, false, instance->driver->name,
                              why);
+    note_moved(state, instance->driver);
     return true;
 }
 

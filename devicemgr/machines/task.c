@@ -97,7 +97,8 @@ static void begin(struct tasks *tasks, struct task *task, const struct driver_in
         call(tasks, task, instance);
         return;
     }
-    if (claim->state != to || (to == CLAIM_SENT && claim_local_doubted(claim)))
+    if (task_note_here(tasks, claim) || claim->state != to ||
+        (to == CLAIM_SENT && claim_local_doubted(claim)))
         set_state(tasks, task, to);
     if (claim->durable) {
         call(tasks, task, instance);
@@ -109,14 +110,24 @@ static void begin(struct tasks *tasks, struct task *task, const struct driver_in
 
 /* ---- what can be done now ---- */
 
+/* It may have been sent before, by who has lost the row, or by the kubelet itself. */
+static void note_doubt(struct tasks *tasks, struct claim *claim)
+{
+    if (claim->sent || (claim->state != CLAIM_NEW && claim->state != CLAIM_ASKED) ||
+        !(tasks->doubt || task_was_elsewhere(tasks, claim)))
+        return;
+    claim_set_doubted(claim);
+    if (claim->state == CLAIM_ASKED)
+        dirty_touch_claim(tasks->state, claim);
+}
+
 /* The driver is away. */
 static void without_driver(struct tasks *tasks, struct task *task)
 {
     struct claim *claim = task->claim;
 
     if (task->claimants->kind == TASK_PREPARE) {
-        if (claim->state == CLAIM_NEW && tasks->doubt)
-            claim_set_doubted(claim);
+        note_doubt(tasks, claim);
         if (claim->state == CLAIM_NEW)
             set_state(tasks, task, CLAIM_ASKED);
         if (without_driver_prepared(tasks->state, claim))
@@ -132,24 +143,31 @@ static void without_driver(struct tasks *tasks, struct task *task)
     task_note_moved(tasks, claim);
 }
 
+/* The kubelet may have it prepared by itself since it was put off. */
+static bool may_be_again(const struct tasks *tasks, const struct claim *claim)
+{
+    return claim->moved || task_was_elsewhere(tasks, claim);
+}
+
 /* It has been said that it is unprepared, and goes out as soon as the driver is there; where the
- * kubelet may have it prepared by itself since then, unless it does. Who asks once more after the
- * store has lost that waits until it has it again. */
+ * kubelet may have it prepared by itself since then, unless it does, or asks for this here. Who asks
+ * once more after the store has lost that waits until it has it again. */
 static void owed(struct tasks *tasks, struct task *task, const struct driver_instance *instance)
 {
-    bool asked;
+    bool again = task_is_asked(task, TASK_UNPREPARE), asked;
 
-    if (task_is_asked(task, TASK_UNPREPARE) && !task->claim->durable) {
+    if (again && !task->claim->durable) {
         task->kind = TASK_UNPREPARE;
         task->before = CLAIM_OWED;
         task->phase = TASK_STORING;
         task->commit = task->claim->commit;
         return;
     }
-    task_answer_unprepared(tasks, task);
+    if (!may_be_again(tasks, task->claim) || without_driver_unprepared(tasks->state, task->claim))
+        task_answer_unprepared(tasks, task);
     if (!instance)
         return;
-    task->settles = instance->elsewhere || task->claim->moved;
+    task->settles = !again && may_be_again(tasks, task->claim);
     asked = task->settles && task_is_asked(task, TASK_PREPARE);
     if (asked && !task->settles_asked) /* in whose way it was may not be any more */
         task_owed_anew(task);
@@ -170,6 +188,7 @@ static void drop_if_over(struct tasks *tasks, struct task *task)
     if (task->phase != TASK_IDLE || task->claimants || claim->state == CLAIM_OWED)
         return;
     task_free(tasks, task);
+    task_note_moved(tasks, claim);
     if (task_is_the_kubelets(tasks, claim))
         dirty_touch_claim(tasks->state, claim);
     else if (claim_state_kept(claim->state))
@@ -252,6 +271,7 @@ static void prepared(struct tasks *tasks, struct task *task, const void *respons
         task_refuse_all(tasks, task, CLAIM_REFUSED_ANSWER, NULL);
         return;
     }
+    (void)task_note_here(tasks, claim); /* in the row of its answer */
     task->anew = claim->prepared_ms > 0;
     if (!task->anew)
         claim_set_prepared(claim, tasks->state->now_ms);
@@ -327,7 +347,7 @@ static bool is_off(const struct tasks *tasks, const struct task *task)
     if (!task_is_asked(task, task->kind))
         return true;
     if (task->kind == TASK_UNPREPARE)
-        return task->claim->users_len > 0 && task->before != CLAIM_OWED;
+        return task_users_have(task->claim) && task->before != CLAIM_OWED;
     return task_owed_first(tasks, task->claim);
 }
 
@@ -351,6 +371,10 @@ static void stored(struct tasks *tasks, struct task *task)
 
 static void kept(struct tasks *tasks, struct task *task)
 {
+    if (task->kind == TASK_PREPARE && task_note_here(tasks, task->claim)) {
+        set_state(tasks, task, CLAIM_PREPARED); /* with this row, then */
+        return;
+    }
     tasks->owed_less = tasks->owed_less || task->owed;
     idle(task);
     if (task->kind == TASK_PREPARE) {

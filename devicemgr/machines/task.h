@@ -229,6 +229,7 @@ void task_answer_unprepared(struct tasks *tasks, struct task *task);
 /* Whether somebody may use the claim, which is to be unprepared, as far as it is known; then who,
  * for people. */
 bool task_users_say(const struct claim *claim, struct text *text);
+bool task_users_have(const struct claim *claim);
 /* The request has CDI devices of it. */
 void task_users_add(struct tasks *tasks, struct claim *claim,
                     const struct devicemgr_create *request);
@@ -239,9 +240,14 @@ void task_users_listed(struct tasks *tasks, struct claim *claim,
 
 /* ---- task_moved.c, for both ---- */
 
-/* Of one that is owed to a driver which has moved that is remembered: the kubelet may have it
- * prepared again by itself. */
+/* Of one whose driver has moved that is remembered: the kubelet may have prepared it again, or
+ * unprepared it, by itself. */
 void task_note_moved(struct tasks *tasks, struct claim *claim);
+/* The kubelet asks for it here, or is about to be told: unless its driver has moved it is not the
+ * kubelet's alone any more. Whether that is news, which is to be stored. */
+bool task_note_here(const struct tasks *tasks, struct claim *claim);
+/* Its driver was with the kubelet at some time, which may have had it prepared. */
+bool task_was_elsewhere(const struct tasks *tasks, const struct claim *claim);
 /* The claim is the kubelet's, and nothing is left to be done for it here. */
 bool task_is_the_kubelets(const struct tasks *tasks, const struct claim *claim);
 

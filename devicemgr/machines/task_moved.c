@@ -11,22 +11,37 @@ static bool has_moved(const struct tasks *tasks, const char *name)
     return driver && driver->moved;
 }
 
+bool task_was_elsewhere(const struct tasks *tasks, const struct claim *claim)
+{
+    const struct driver *driver = drivers_find(&tasks->state->drivers, claim->driver);
+
+    return driver && driver->was_elsewhere;
+}
+
 /* What runs with it is known here alone: it may be in another's way, and is prepared anew where the
  * runtime cannot resolve it. What is owed the kubelet takes for done. */
 bool task_is_the_kubelets(const struct tasks *tasks, const struct claim *claim)
 {
-    return has_moved(tasks, claim->driver) && claim->users_len == 0 &&
+    return (claim->moved || has_moved(tasks, claim->driver)) && claim->users_len == 0 &&
            claim_state_kept(claim->state) && claim->state != CLAIM_OWED;
 }
 
-/* It may prepare the claim there itself, and the driver may be here again before it was told what
- * it is owed. */
+/* It may prepare the claim there itself, and unprepare it; and the driver may be here again before
+ * it was told what it is owed, or before the last container has ended that runs with it. */
 void task_note_moved(struct tasks *tasks, struct claim *claim)
 {
-    if (claim->state != CLAIM_OWED || claim->moved || !has_moved(tasks, claim->driver))
+    if (!claim_state_kept(claim->state) || claim->moved || !has_moved(tasks, claim->driver))
         return;
-    claim_set_moved(claim);
+    claim_set_moved(claim, true);
     dirty_touch_claim(tasks->state, claim);
+}
+
+bool task_note_here(const struct tasks *tasks, struct claim *claim)
+{
+    if (!claim->moved || has_moved(tasks, claim->driver))
+        return false;
+    claim_set_moved(claim, false);
+    return true;
 }
 
 void tasks_let_go(struct tasks *tasks)

@@ -9,12 +9,72 @@
 #include "devicemgr/things/limits.h"
 #include "devicemgr/things/moment.h"
 
+static bool is_user(const struct claim *claim, const struct claim_user *user)
+{
+    for (size_t i = 0; i < claim->users_len; i++) {
+        if (strcmp(claim->users[i].sandbox_id, user->sandbox_id) == 0 &&
+            strcmp(claim->users[i].container, user->container) == 0)
+            return true;
+    }
+    return false;
+}
+
+static bool are_in(const struct ids *names, const struct ids *in)
+{
+    for (size_t i = 0; i < names->len; i++) {
+        if (!ids_contain(in, names->v[i]))
+            return false;
+    }
+    return true;
+}
+
+/* Whether a device of the one is the other's, too, by the same names. */
+static bool look_alike(const struct claim *claim, const struct claim *other)
+{
+    for (size_t i = 0; i < claim->devices.len; i++) {
+        const struct granted_device *device = &claim->devices.v[i];
+        const struct granted_device *theirs = granted_find(&other->devices, device);
+
+        if (theirs && are_in(&device->cdi, &theirs->cdi) && are_in(&theirs->cdi, &device->cdi))
+            return true;
+    }
+    return false;
+}
+
+/* It may have its device by another claim, that stays: a driver may have the same names for a
+ * device whoever has it, and several may, if they share it, or some only look at it. That another
+ * runs for ever is no reason for a pod not to end. */
+static bool may_be_anothers(const struct claim *claim, const struct claim_user *user)
+{
+    for (const struct claim *other = claim->of->first; other; other = other->next) {
+        if (other != claim && other->state == CLAIM_PREPARED && is_user(other, user) &&
+            look_alike(claim, other))
+            return true;
+    }
+    return false;
+}
+
+static const struct claim_user *first_user(const struct claim *claim)
+{
+    for (size_t i = 0; i < claim->users_len; i++) {
+        if (!may_be_anothers(claim, &claim->users[i]))
+            return &claim->users[i];
+    }
+    return NULL;
+}
+
 bool task_users_say(const struct claim *claim, struct text *text)
 {
-    if (claim->users_len == 0)
-        return false;
-    claim_explain_user(claim->users[0].container, claim->users[0].pod, text);
-    return true;
+    const struct claim_user *user = first_user(claim);
+
+    if (user)
+        claim_explain_user(user->container, user->pod, text);
+    return user;
+}
+
+bool task_users_have(const struct claim *claim)
+{
+    return first_user(claim);
 }
 
 void task_users_add(struct tasks *tasks, struct claim *claim,

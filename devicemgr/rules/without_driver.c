@@ -24,11 +24,19 @@ bool without_driver_local(const struct state *state, const struct claim *claim)
            (claim->devices.len == 0 || all_local(state, claim, &claim->devices));
 }
 
+/* That it was seen once counts for what the driver has answered since, as long as nothing else is
+ * allocated: the kubelet may have had that prepared by itself, if the driver is with it as well. */
+static bool was_local(const struct claim *claim)
+{
+    return claim->local && !claim->unanswered && claim->devices.len > 0 &&
+           (claim->allocation.len == 0 || granted_same(&claim->allocation, &claim->devices));
+}
+
 bool without_driver_unprepared(const struct state *state, const struct claim *claim)
 {
     if (claim->state == CLAIM_NEW)
         return false; /* it is from before its driver came here */
-    return (claim->state == CLAIM_ASKED && !claim->sent) || claim->local ||
+    return (claim->state == CLAIM_ASKED && !claim->sent) || was_local(claim) ||
            without_driver_local(state, claim);
 }
 

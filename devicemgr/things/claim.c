@@ -173,8 +173,8 @@ static const unsigned NEXT[CLAIM_STATES] = {
                    1u << CLAIM_UNPREPARING | 1u << CLAIM_OWED,
     [CLAIM_PREPARED] =
         1u << CLAIM_PREPARED | 1u << CLAIM_SENT | 1u << CLAIM_UNPREPARING | 1u << CLAIM_OWED,
-    [CLAIM_UNPREPARING] =
-        1u << CLAIM_SENT | 1u << CLAIM_PREPARED | 1u << CLAIM_OWED | 1u << CLAIM_GONE,
+    [CLAIM_UNPREPARING] = 1u << CLAIM_SENT | 1u << CLAIM_PREPARED | 1u << CLAIM_UNPREPARING |
+                          1u << CLAIM_OWED | 1u << CLAIM_GONE,
     [CLAIM_OWED] = 1u << CLAIM_ASKED | 1u << CLAIM_SENT | 1u << CLAIM_PREPARED |
                    1u << CLAIM_UNPREPARING | 1u << CLAIM_GONE,
     [CLAIM_GONE] = 1u << CLAIM_NEW | 1u << CLAIM_ASKED | 1u << CLAIM_UNPREPARING | 1u << CLAIM_OWED,
@@ -195,7 +195,7 @@ static void enter(struct claim *claim, enum claim_state state, uint64_t now_ms)
     claim->sent = (claim->sent || state == CLAIM_SENT) && state != CLAIM_NEW;
     claim->unanswered =
         state == CLAIM_SENT || (claim->unanswered && state != CLAIM_PREPARED && state != CLAIM_NEW);
-    claim->moved = claim->moved && state == CLAIM_OWED;
+    claim->moved = claim->moved && state != CLAIM_NEW;
     if (state == CLAIM_SENT) /* of what is allocated now */
         claim->local = claim->local && !claim_local_doubted(claim);
 }
@@ -219,10 +219,10 @@ void claim_set_restored(struct claim *claim, enum claim_state state, uint64_t no
     claim->local = local;
 }
 
-void claim_set_moved(struct claim *claim)
+void claim_set_moved(struct claim *claim, bool moved)
 {
-    assert(claim->state == CLAIM_OWED);
-    claim->moved = true;
+    assert(claim_state_kept(claim->state));
+    claim->moved = moved;
 }
 
 void claim_set_prepared(struct claim *claim, uint64_t prepared_ms)

@@ -62,7 +62,8 @@ struct claim {
     struct granted devices; /* the same, read */
     bool sent;              /* a prepare of it went out through us, or may have */
     bool unanswered; /* likewise since the answer, after which it may have others than those */
-    bool moved;      /* OWED: its driver was the kubelet's since then, which may have it again */
+    bool moved;      /* its driver was the kubelet's since it was asked for, or is OWED, here: that
+                        may have it again, or no more */
     bool local;      /* its devices are this node's alone, as was seen once */
     /* Its allocation, as far as it is this driver's, told since it was asked for last. */
     bool allocation_known;
@@ -130,8 +131,8 @@ void claim_set_state(struct claim *claim, enum claim_state state, uint64_t now_m
 /* Of a row: in this state since now, and durable. */
 void claim_set_restored(struct claim *claim, enum claim_state state, uint64_t now_ms, bool sent,
                         bool unanswered, bool local);
-/* One that is OWED. */
-void claim_set_moved(struct claim *claim);
+/* One that has a row. */
+void claim_set_moved(struct claim *claim, bool moved);
 /* It was prepared for the first time. */
 void claim_set_prepared(struct claim *claim, uint64_t prepared_ms);
 /* What the driver answered; copied. False, and nothing has changed: it is no such answer. */

@@ -172,7 +172,7 @@ void drivers_add_elsewhere(struct drivers *table, struct driver *driver, uint64_
 {
     struct driver_instance *instance = add(table, driver, now_ms, number, endpoint, services);
 
-    instance->elsewhere = true;
+    instance->elsewhere = driver->was_elsewhere = true;
     DL_APPEND(driver->elsewhere, instance);
 }
 

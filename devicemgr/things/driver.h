@@ -32,7 +32,7 @@ struct driver_instance {
     UT_hash_handle hh;
 };
 
-/* Written by driver.c alone, but for `stored`, and `restored` of a row. */
+/* Written by driver.c alone, but for `stored`, and `restored` and `was_elsewhere` of a row. */
 struct driver {
     char *name;
     struct ids services;               /* as the newest instance has told them */
@@ -42,9 +42,12 @@ struct driver {
     uint64_t away_ms;                  /* none is: since when */
     char *why;                         /* likewise; "": not known */
     bool wiped;                        /* likewise; its ResourceSlices are gone since then */
-    bool moved;    /* likewise; it was seen with the kubelet itself since then */
-    bool restored; /* it is of before this process, which it has not been connected to yet */
-    bool stored;   /* the store may have a row of it; checkpoint.c's */
+    bool moved; /* likewise; it was seen with the kubelet itself since then */
+    bool
+        was_elsewhere; /* so it was at some time: it may have claims of which nothing is known here,
+                           or the kubelet those of which something is */
+    bool restored;     /* it is of before this process, which it has not been connected to yet */
+    bool stored;       /* the store may have a row of it; checkpoint.c's */
     UT_hash_handle hh;
 };
 

@@ -32,9 +32,15 @@ void devicemgr_driver_connected(struct devicemgr *mgr, uint64_t now_ms, uint64_t
 void devicemgr_driver_lost(struct devicemgr *mgr, uint64_t now_ms, uint64_t instance,
                            const char *why)
 {
+    const struct driver_instance *lost = drivers_find_instance(&mgr->state.drivers, instance);
+    bool had_moved = lost && lost->driver->moved;
+
     state_at(&mgr->state, now_ms);
-    if (enroll_lost(&mgr->state, instance, why))
-        tasks_instance_lost(&mgr->tasks, instance);
+    if (!enroll_lost(&mgr->state, instance, why))
+        return;
+    tasks_instance_lost(&mgr->tasks, instance);
+    if (lost->driver->moved && !had_moved) /* it is with the kubelet as well, whose it is now */
+        tasks_let_go(&mgr->tasks);
 }
 
 void devicemgr_driver_deregister(struct devicemgr *mgr, uint64_t now_ms, uint64_t instance)
@@ -72,6 +78,10 @@ bool devicemgr_drivers_sought(const struct devicemgr *mgr)
         if (!driver_usable(d) &&
             (!d->moved || owed(mgr, d) > 0 || tasks_asks(&mgr->tasks, d->name) > 0))
             return true;
+    }
+    for (const struct claims_of *of = mgr->state.claims.by_driver; of; of = of->hh.next) {
+        if (!drivers_find(&mgr->state.drivers, of->driver))
+            return true; /* its row was lost, or never was */
     }
     return false;
 }

@@ -13,14 +13,16 @@ int document_read_driver(const struct reading *at, json_t *value)
 {
     Checkpoint__V1__Driver row = CHECKPOINT__V1__DRIVER__INIT;
     const json_t *services;
-    int wiped, moved;
+    int wiped, moved, was_elsewhere;
 
-    if (reading_unpack(at, value, "{s:s, s:o, s:b, s:b}", "name", &row.name, "services", &services,
-                       "wiped", &wiped, "moved", &moved) < 0 ||
+    if (reading_unpack(at, value, "{s:s, s:o, s:b, s:b, s:b}", "name", &row.name, "services",
+                       &services, "wiped", &wiped, "moved", &moved, "wasElsewhere",
+                       &was_elsewhere) < 0 ||
         reading_texts_of(at, services, "services", &row.services, &row.n_services) < 0)
         return -1;
     row.wiped = wiped;
     row.moved = moved;
+    row.was_elsewhere = was_elsewhere;
     reading_add_row(at, DEVICEMGR_RECORD_DRIVER, row.name, "", "", &row.base);
     free(row.services);
     return 0;

@@ -44,7 +44,6 @@ static void that_it_has_is_known_until_it_is_back(void **state)
     assert_false(moved(w, 8, "/k/8.sock")); /* of none that is known */
     driver_up(w, 1, DRIVER);
     assert_false(devicemgr_drivers_sought(w->mgr));
-    assert_false(moved(w, 8, "/k/8.sock")); /* both are there while it is moved over */
     driver_deregister(w, 1);
     assert_true(devicemgr_drivers_sought(w->mgr));
     assert_true(moved(w, 9, "/k/9.sock"));
@@ -71,6 +70,47 @@ static void that_it_has_is_known_until_it_is_back(void **state)
     expect_drivers(w, DRIVER "+");
     world_restart(w);
     assert_false(is_moved(w));
+}
+
+/* It is found while another driver is away, and asked who it is once. */
+static void one_that_is_at_both_has_moved_when_it_goes_here(void **state)
+{
+    struct world *w = *state;
+
+    driver_up(w, 1, DRIVER);
+    claim_prepared(w, 5, "c1", "gpu-0");
+    assert_true(moved(w, 9, "/k/9.sock"));
+    expect_stored(w, "commit driver " DRIVER); /* it may have other claims from now on */
+    assert_false(is_moved(w));
+    devicemgr_driver_connected(w->mgr, w->now_ms, 9);
+    prepare(w, 6, "c1");
+    expect_stored(w, "commit claim c1 *");
+    expect(w, "prepare c1 (ns/c1) at 1 *");
+    claim_answered(w, "gpu-0");
+    expect_stored(w, "commit claim c1 *");
+    expect(w, "claim 6 done*");
+    driver_lost(w, 1, "closed");
+    assert_true(is_moved(w));
+    assert_int_equal(logged(w, "has registered with the kubelet itself"), 1);
+    expect_stored(w, "commit -claim c1 " DRIVER ", driver " DRIVER);
+    driver_deregister(w, 9); /* and its word stays */
+    assert_true(is_moved(w));
+}
+
+/* Of such a driver there is no row: the store had failed. */
+static void one_of_which_there_is_but_a_claim_has_moved(void **state)
+{
+    struct world *w = *state;
+
+    prepare(w, 5, "c1");
+    expect_stored(w, "commit claim c1 *");
+    assert_true(devicemgr_drivers_sought(w->mgr));
+    assert_true(moved(w, 9, "/k/9.sock"));
+    expect_stored(w, "commit claim c1 " DRIVER ", driver " DRIVER);
+    assert_true(is_moved(w));
+    driver_connected(w, 9);
+    expect_stored(w, "commit claim c1 *");
+    expect(w, "prepare c1 (ns/c1) at 9 *");
 }
 
 /* Most drivers serve at the same path, whoever they register with. */
@@ -163,6 +203,91 @@ static void nor_while_the_list_shows_one(void **state)
     expect_nothing(w);
     runtime_listed(w, "");
     expect(w, "commit -claim c1 *");
+}
+
+static void is_back(struct world *w, uint64_t instance)
+{
+    driver_register(w, instance, DRIVER, "/x/2.sock");
+    devicemgr_driver_connected(w->mgr, w->now_ms, instance);
+    ignore_all(w);
+    devicemgr_run(w->mgr);
+}
+
+static void all_committed(struct world *w)
+{
+    while (w->pending)
+        committed(w);
+    ignore_all(w);
+}
+
+/* The kubelet has unprepared c1 by itself, with which a container ran, and nobody else will ask for
+ * it. */
+static void c1_used_moved_and_back(struct world *w)
+{
+    driver_up(w, 1, DRIVER);
+    claim_prepared(w, 5, "c1", "gpu-0");
+    create_with_c1(w);
+    gone_and_moved(w);
+    is_back(w, 2);
+    all_committed(w);
+    assert_string_equal(claim_on_disk(w, "c1", DRIVER), "prepared");
+}
+
+static void nor_is_it_kept_once_the_driver_is_back(void **state)
+{
+    struct world *w = *state;
+
+    c1_used_moved_and_back(w);
+    sandbox_stopped(w, "s-u1");
+    expect_stored(w, "commit -claim c1 *");
+}
+
+static void nor_over_a_restart(void **state)
+{
+    struct world *w = *state;
+
+    c1_used_moved_and_back(w);
+    world_restart(w);
+    sandbox_stopped(w, "s-u1");
+    expect_stored(w, "commit -claim c1 *");
+}
+
+/* It asks for it here again: then it unprepares it here. */
+static void but_what_it_asks_for_since_is(void **state)
+{
+    struct world *w = *state;
+
+    c1_used_moved_and_back(w);
+    prepare(w, 6, "c1");
+    expect_stored(w, "commit claim c1 *");
+    expect(w, "prepare c1 (ns/c1) at 2 *");
+    claim_answered(w, "gpu-0");
+    expect_stored(w, "commit claim c1 *");
+    expect(w, "claim 6 done*");
+    sandbox_stopped(w, "s-u1");
+    expect_stored(w, "commit claim c1 *");
+    assert_string_equal(claim_on_disk(w, "c1", DRIVER), "prepared");
+}
+
+/* The kubelet may have had it prepared there, and asks here after its own restart. */
+static void what_was_never_sent_here_may_have_been_there(void **state)
+{
+    struct world *w = *state;
+
+    driver_up(w, 1, DRIVER);
+    driver_deregister(w, 1);
+    assert_true(moved(w, 9, "/k/9.sock"));
+    is_back(w, 2);
+    all_committed(w);
+    driver_lost(w, 2, "closed");
+    world_restart(w);
+    prepare(w, 5, "c1");
+    expect_stored(w, "commit claim c1 *");
+    unprepare(w, 6, "c1");
+    expect_nothing(w);
+    pass(w, CLAIM_HOLD_MS);
+    expect_with(w, "claim 5 refused 14", NULL);
+    expect_with(w, "claim 6 refused 14", NULL);
 }
 
 /* A file that was written while it was there still says prepared. */
@@ -262,14 +387,6 @@ static void what_fails_there_is_told_again(void **state)
     assert_int_equal(logged(w, "the kubelet uses it"), 0);
 }
 
-static void is_back(struct world *w, uint64_t instance)
-{
-    driver_register(w, instance, DRIVER, "/x/2.sock");
-    devicemgr_driver_connected(w->mgr, w->now_ms, instance);
-    ignore_all(w);
-    devicemgr_run(w->mgr);
-}
-
 /* A pod runs with it that the kubelet has prepared it for there. */
 static void nor_is_it_told_so_when_it_is_back(void **state)
 {
@@ -351,6 +468,22 @@ static void what_it_has_prepared_itself_is_not_taken_from_it(void **state)
     expect(w, "unprepare c1 (ns/c1) at 2 *");
 }
 
+/* By now it may have other nodes' devices, which the kubelet has had prepared there. */
+static void nor_is_it_said_again_that_it_is_unprepared(void **state)
+{
+    struct world *w = *state;
+
+    c1_owed_and_moved(w);
+    claim_allocated(w, "c1", "net", "gpu-9");
+    unprepare(w, 7, "c1");
+    expect_nothing(w);
+    driver_connected(w, 9);
+    expect(w, "unprepare c1 (ns/c1) at 9 *"); /* the kubelet wants it, whatever its books say */
+    claim_unprepared(w);
+    expect_stored(w, "commit -claim c1 *");
+    expect(w, "claim 7 done");
+}
+
 /* While the kubelet has both: the one that has moved is asked for it there. */
 static void nor_is_it_while_both_are_there(void **state)
 {
@@ -378,10 +511,16 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         CLAIMS_TEST(that_it_has_is_known_until_it_is_back),
+        CLAIMS_TEST(one_that_is_at_both_has_moved_when_it_goes_here),
+        CLAIMS_TEST(one_of_which_there_is_but_a_claim_has_moved),
         CLAIMS_TEST(it_comes_back_with_the_same_endpoint),
         CLAIMS_TEST(what_the_kubelet_knows_of_is_let_go_of),
         CLAIMS_TEST(but_not_while_a_container_runs_with_it),
         CLAIMS_TEST(nor_while_the_list_shows_one),
+        CLAIMS_TEST(nor_is_it_kept_once_the_driver_is_back),
+        CLAIMS_TEST(nor_over_a_restart),
+        CLAIMS_TEST(but_what_it_asks_for_since_is),
+        CLAIMS_TEST(what_was_never_sent_here_may_have_been_there),
         CLAIMS_TEST(at_a_start_too),
         CLAIMS_TEST(what_waits_for_it_is_asked_there),
         CLAIMS_TEST(it_is_told_there_what_it_is_owed),
@@ -389,6 +528,7 @@ int main(void)
         CLAIMS_TEST(nor_is_it_told_so_when_it_is_back),
         CLAIMS_TEST(but_if_the_kubelet_asks_for_it_here),
         CLAIMS_TEST(what_it_has_prepared_itself_is_not_taken_from_it),
+        CLAIMS_TEST(nor_is_it_said_again_that_it_is_unprepared),
         CLAIMS_TEST(nor_is_it_while_both_are_there),
     };
 

@@ -89,6 +89,21 @@ static void that_it_was_seen_once_is_remembered(void **state)
     expect(w, "claim 6 done");
 }
 
+/* The kubelet may have had those prepared by itself, if it has the driver, too. */
+static void but_not_if_others_are_allocated(void **state)
+{
+    struct world *w = *state;
+
+    slice_is(w, "p", "gpu-0");
+    c1_prepared_and_driver_lost(w, "gpu-0");
+    claim_allocated(w, "c1", "net", "gpu-9");
+    unprepare(w, 6, "c1");
+    expect_nothing(w);
+    claim_allocated(w, "c1", "p", "gpu-0");
+    expect_stored(w, "commit claim c1 *");
+    expect(w, "claim 6 done");
+}
+
 static void other_devices_are_looked_at_anew(void **state)
 {
     struct world *w = *state;
@@ -634,6 +649,7 @@ int main(void)
         CLAIMS_TEST(other_nodes_devices_are_not),
         CLAIMS_TEST(nor_is_one_that_has_some_of_each),
         CLAIMS_TEST(that_it_was_seen_once_is_remembered),
+        CLAIMS_TEST(but_not_if_others_are_allocated),
         CLAIMS_TEST(other_devices_are_looked_at_anew),
         CLAIMS_TEST(what_is_sent_once_more_may_have_other_devices),
         CLAIMS_TEST(nor_does_that_it_had_not_count_for_the_next_time),

@@ -59,6 +59,31 @@ static void one_that_another_pod_uses_is_not_unprepared(void **state)
     expect(w, "unprepare c1 *");
 }
 
+/* A driver may have the same names for a device whoever has it: the container of u1 may have it by
+ * its own claim, to look at it perhaps, and runs for ever. */
+static void one_that_may_have_it_by_another_claim_is_in_nobodys_way(void **state)
+{
+    struct world *w = *state;
+
+    driver_up(w, 1, DRIVER);
+    claim_prepared(w, 5, "c1", "gpu-0");
+    claim_prepared(w, 6, "c2", "gpu-0 gpu-1");
+    assert_false(create_with(w, "u1", "main", "example.com/dev=gpu-0"));
+    expect_stored(w, "commit claim c1 *");
+    ignore_all(w);
+    pass(w, CLAIM_USER_COMES_MS);
+    unprepare(w, 7, "c2");
+    expect_stored(w, "commit claim c2 *");
+    expect(w, "unprepare c2 *");
+    claim_unprepared(w);
+    expect_stored(w, "commit -claim c2 *");
+    expect(w, "claim 7 done");
+    unprepare(w, 8, "c1"); /* which is the last that it may have it by */
+    expect(w, "list");
+    runtime_listed(w, "u1/main");
+    expect_with(w, "claim 8 refused 14", "container \"main\" of pod ns/u1", NULL);
+}
+
 static void what_the_list_does_not_show_uses_nothing(void **state)
 {
     struct world *w = *state;
@@ -219,6 +244,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         CLAIMS_TEST(one_that_another_pod_uses_is_not_unprepared),
+        CLAIMS_TEST(one_that_may_have_it_by_another_claim_is_in_nobodys_way),
         CLAIMS_TEST(what_the_list_does_not_show_uses_nothing),
         CLAIMS_TEST(a_list_that_was_asked_for_before_says_nothing),
         CLAIMS_TEST(one_that_may_be_in_the_making_counts),

@@ -41,7 +41,7 @@ static const char TEXT[] =
     "   \"reason\": \"dust\", \"atSeconds\": 1, \"moreSeconds\": 0, \"over\": false,"
     "   \"value\": \"deep\", \"forSeconds\": 600}],"
     " \"drivers\": [{\"name\": \"d.com\", \"services\": [\"v1.DRAPlugin\"],"
-    "  \"wiped\": true, \"moved\": true}],"
+    "  \"wiped\": true, \"moved\": true, \"wasElsewhere\": true}],"
     " \"claims\": [{\"uid\": \"c\", \"driver\": \"d.com\", \"namespace\": \"ns\","
     "  \"name\": \"claim\", \"state\": \"prepared\", \"answer\": \"Zm9vYmE=\","
     "  \"sent\": true, \"local\": true, \"users\": [{\"sandbox\": \"s\", \"container\": \"main\","
