@@ -92,6 +92,33 @@
     X(DRA_WIPED, "times the slices of a driver were wiped")                                        \
     X(DRA_WIPE_REFUSED, "times that was refused, or nobody was there for it")                      \
     X(DRA_WIPE_CANCELLED, "times it was taken back, as the driver was")                            \
+    X(HOME_MOVED, "drivers that moved to the kubelet")                                             \
+    X(HOME_BACK, "those that came back")                                                           \
+    X(HOME_BOTH, "drivers at both places at once")                                                 \
+    X(HOME_MOVED_RESTORED, "starts that know that one has moved")                                  \
+    X(HOME_CALLED_THERE, "calls on one with the kubelet")                                          \
+    X(HOME_DIRECT_PREPARES, "claims that the kubelet itself had prepared")                         \
+    X(HOME_DIRECT_UNPREPARES, "claims that it had unprepared")                                     \
+    X(HOME_PREPARES, "claims beside that prepared")                                                \
+    X(HOME_UNPREPARES, "claims beside that unprepared")                                            \
+    X(HOME_CLAIM_REFUSED, "that were refused")                                                     \
+    X(HOME_OWED, "unprepares beside that put off")                                                 \
+    X(HOME_OWED_UNANSWERED, "those of what the driver never told of")                              \
+    X(HOME_UNANSWERED, "prepares that were done and not answered")                                 \
+    X(HOME_SETTLED, "claims unprepared where the kubelet's books have them not")                   \
+    X(HOME_SETTLED_BACK, "those whose driver was back")                                            \
+    X(HOME_SETTLE_USED, "claims left alone where they have")                                       \
+    X(HOME_KEPT_USED, "looks at what containers run with of a driver that has moved")              \
+    X(HOME_FREE, "creates with a device that nobody else has")                                     \
+    X(HOME_SHARED, "those with one that is shared, or only looked at")                             \
+    X(HOME_OWN, "those of a pod that has it already")                                              \
+    X(HOME_UNKNOWN, "those with another's, where the cluster has not said all")                    \
+    X(HOME_AMBIGUOUS, "those where the driver's names do not tell")                                \
+    X(HOME_REFUSED, "creates refused for what another pod has")                                    \
+    X(HOME_KILLED, "shims killed beside drivers that move")                                        \
+    X(HOME_KUBELET, "kubelets restarted beside them")                                              \
+    X(HOME_COMMIT_FAILED, "commits that failed beside them")                                       \
+    X(HOME_RUNS, "pods with claims that run in the end")                                           \
     X(TAINT_SET, "taints that an operator sets")                                                   \
     X(TAINT_TAKEN_BACK, "that he takes back")                                                      \
     X(TAINT_DRY, "that he only asks about")                                                        \

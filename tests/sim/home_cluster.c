@@ -1,0 +1,113 @@
+/*
+ * The cluster: which devices claims have, and the agent that tells the shim of it.
+ */
+#include <stdio.h>
+
+#include "tests/sim/home_world.h"
+
+#define ADMIN_PERCENT 12
+#define SHARED_PERCENT 12
+
+/* ---- devices ---- */
+
+/* Whether the claim may have it, beside all others. */
+static bool is_free(const struct home_world *h, size_t claim, unsigned device)
+{
+    const struct hw_claim *is = &h->claims[claim];
+
+    for (size_t i = 0; i < h->claims_len && !is->admin; i++) {
+        const struct hw_claim *other = &h->claims[i];
+
+        if (i != claim && other->allocated && other->driver == is->driver &&
+            other->device == device && !other->admin && !(other->shared && is->shared))
+            return false;
+    }
+    return true;
+}
+
+bool home_allocate(struct home_world *h, size_t claim)
+{
+    struct hw_claim *is = &h->claims[claim];
+    unsigned first = (unsigned)rng_below(&h->rng, HW_DEVICES);
+
+    is->admin = rng_percent(&h->rng, ADMIN_PERCENT);
+    is->shared = !is->admin && rng_percent(&h->rng, SHARED_PERCENT);
+    for (unsigned i = 0; i < HW_DEVICES; i++) {
+        is->device = (first + i) % HW_DEVICES;
+        is->allocated = is_free(h, claim, is->device);
+        if (is->allocated)
+            return true;
+    }
+    return false;
+}
+
+/* ---- what the shim is told ---- */
+
+static void tell_slice(struct home_world *h, size_t driver)
+{
+    static const char *const DEVICES[HW_DEVICES / 2] = {"g0", "g1"};
+    char uid[16];
+
+    snprintf(uid, sizeof uid, "slice%zu", driver);
+    h->sliced[driver] = true;
+    devicemgr_slice(h->core, h->now_ms, uid, home_driver_name(driver), home_pool_name(0), DEVICES,
+                    HW_DEVICES / 2);
+    home_shim_run(h);
+}
+
+static void tell_claim(struct home_world *h, size_t claim)
+{
+    struct hw_claim *is = &h->claims[claim];
+    char uid[16], name[16];
+    const struct devicemgr_claim_device device = {.driver = home_driver_name(is->driver),
+                                                  .pool = home_pool_name(is->device),
+                                                  .device = name,
+                                                  .share_id = is->shared ? "x" : NULL,
+                                                  .admin_access = is->admin};
+
+    snprintf(uid, sizeof uid, "c%zu", claim);
+    snprintf(name, sizeof name, "g%u", is->device);
+    is->looked_for = false;
+    is->told = is->allocated;
+    is->told_admin = is->admin;
+    is->told_shared = is->shared;
+    is->told_device = is->device;
+    home_note(h, "the agent tells of %s: %s", uid, is->allocated ? name : "not allocated");
+    devicemgr_claim_allocation(h->core, h->now_ms, uid, is->allocated, &device, is->allocated);
+    home_shim_run(h);
+}
+
+static void tell_all(struct home_world *h)
+{
+    for (size_t d = 0; d < HW_DRIVERS && h->agent; d++) {
+        if (!h->sliced[d])
+            tell_slice(h, d);
+    }
+    for (size_t i = 0; i < h->claims_len && h->agent; i++) {
+        if (h->claims[i].looked_for)
+            tell_claim(h, i);
+    }
+}
+
+void home_agent_acts(struct home_world *h)
+{
+    if (h->watched && rng_percent(&h->rng, h->agent ? 4 : 20)) {
+        h->agent = !h->agent;
+        home_note(h, "the agent is %s", h->agent ? "back" : "away");
+    }
+    tell_all(h);
+}
+
+void home_agent_heals(struct home_world *h)
+{
+    h->agent = h->watched;
+    tell_all(h);
+}
+
+void home_cluster_shim_started(struct home_world *h)
+{
+    for (size_t d = 0; d < HW_DRIVERS; d++)
+        h->sliced[d] = false;
+    for (size_t i = 0; i < h->claims_len; i++)
+        h->claims[i].looked_for = h->claims[i].told = false;
+}

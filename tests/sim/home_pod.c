@@ -1,0 +1,411 @@
+/*
+ * The kubelet's pods with claims, each of one container, and the runtime.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/sim/home_world.h"
+
+/* The runtime makes a container within this. */
+#define COMES_MS_MAX 6000
+#define RETRY_MS 10000
+/* The shim wants no two lists within this. */
+#define LIST_EVERY_MS 1000
+#define OLD_PERCENT 45
+#define STOPS_ON_PERCENT 90
+#define FORCED_PERCENT 70
+#define REALLOCATED_PERCENT 60
+#define CODE_UNAVAILABLE 14
+
+struct hw_pod *home_pod_of(struct home_world *h, unsigned uid)
+{
+    for (size_t i = 0; i < HW_PODS; i++) {
+        if (h->pods[i].there && h->pods[i].uid == uid)
+            return &h->pods[i];
+    }
+    return NULL;
+}
+
+static bool has(const struct hw_pod *pod, size_t claim)
+{
+    for (size_t i = 0; i < pod->claims_len; i++) {
+        if (pod->claims[i] == claim)
+            return true;
+    }
+    return false;
+}
+
+/* Another pod has the claim, that is not deleted (`any`: or is). */
+static bool others_have(const struct home_world *h, const struct hw_pod *pod, size_t claim,
+                        bool any)
+{
+    for (size_t i = 0; i < HW_PODS; i++) {
+        const struct hw_pod *other = &h->pods[i];
+
+        if (other->there && other != pod && has(other, claim) && (any || !other->deleting))
+            return true;
+    }
+    return false;
+}
+
+/* ---- containers ---- */
+
+static void create(struct home_world *h, struct hw_pod *pod)
+{
+    char names[2 * HW_POD_CLAIMS][48], sandbox[16], uid[16];
+    const char *cdi[2 * HW_POD_CLAIMS];
+    struct devicemgr_create request = {.sandbox_id = sandbox,
+                                       .sandbox_attempt = pod->attempt,
+                                       .pod_uid = uid,
+                                       .pod_namespace = "ns",
+                                       .pod_name = uid,
+                                       .container = "main",
+                                       .cdi_devices = cdi,
+                                       .deadline_ms = UINT64_MAX};
+    enum hw_held must, may;
+    size_t claim = 0, may_claim = 0;
+
+    for (size_t i = 0; i < pod->claims_len; i++) {
+        const struct hw_claim *is = &h->claims[pod->claims[i]];
+        size_t at = request.cdi_devices_len;
+
+        snprintf(names[at], 48, "%s/device=all", home_driver_name(is->driver));
+        home_cdi_name(h, pod->claims[i], is->given, names[at + 1]);
+        cdi[at] = names[at];
+        cdi[at + 1] = names[at + 1];
+        request.cdi_devices_len += 2;
+    }
+    snprintf(sandbox, sizeof sandbox, "s%u", pod->sandbox);
+    snprintf(uid, sizeof uid, "u%u", pod->uid);
+    home_note(h, "a container of %s is asked for in %s", uid, sandbox);
+    must = home_held(h, pod, false, &claim);
+    may = home_held(h, pod, true, &may_claim);
+    pod->create = ++h->number;
+    if (devicemgr_create(h->core, h->now_ms, pod->create, &request)) {
+        check_that(h->w, may == HW_HELD,
+                   "only what another pod's container may have refuses one: u%u", pod->uid);
+        home_shim_run(h); /* which has the verdict */
+        return;
+    }
+    pod->create = 0;
+    home_use_note(h, pod);
+    pod->state = HW_COMES;
+    pod->comes_ms = h->now_ms + rng_delay_ms(&h->rng, COMES_MS_MAX);
+    home_shim_run(h); /* which says what it has to */
+    home_judge_create(h, pod, must, claim);
+}
+
+void home_pod_refused(struct home_world *h, uint64_t number, int code, const char *message)
+{
+    for (size_t i = 0; i < HW_PODS; i++) {
+        struct hw_pod *pod = &h->pods[i];
+
+        if (!pod->there || pod->create != number)
+            continue;
+        home_note(h, "a container of u%u is refused: %d %s", pod->uid, code, message);
+        check_that(h->w, code == CODE_UNAVAILABLE, "it is refused for now: %d", code);
+        count_add(COUNT_HOME_REFUSED);
+        pod->create = 0;
+        pod->retry_ms = h->now_ms + RETRY_MS;
+        h->list_due_ms = h->now_ms + LIST_EVERY_MS;
+    }
+}
+
+void home_pods_due(struct home_world *h)
+{
+    for (size_t i = 0; i < HW_PODS; i++) {
+        struct hw_pod *pod = &h->pods[i];
+
+        if (!pod->there || pod->state != HW_COMES || pod->comes_ms > h->now_ms)
+            continue;
+        pod->state = !h->calm && rng_percent(&h->rng, 10) ? HW_EXITED : HW_RUNS;
+        home_note(h, "the container of u%u %s", pod->uid, pod->state == HW_RUNS ? "runs" : "fails");
+    }
+}
+
+/* ---- sandboxes ---- */
+
+static void run_sandbox(struct home_world *h, struct hw_pod *pod)
+{
+    char id[16], uid[16];
+    const struct devicemgr_sandbox sandbox = {.id = id,
+                                              .pod_uid = uid,
+                                              .pod_namespace = "ns",
+                                              .pod_name = uid,
+                                              .attempt = ++pod->attempt,
+                                              .ready = true};
+
+    pod->sandbox = ++h->last_sandbox;
+    pod->ready = true;
+    pod->state = HW_NOTHING;
+    snprintf(id, sizeof id, "s%u", pod->sandbox);
+    snprintf(uid, sizeof uid, "u%u", pod->uid);
+    home_note(h, "sandbox %s of %s runs", id, uid);
+    devicemgr_sandbox_ran(h->core, h->now_ms, &sandbox);
+    home_shim_run(h);
+}
+
+/* Its containers have ended; the shim is told, unless it had died before, which a kubelet leaves at
+ * that. */
+static void end_sandbox(struct home_world *h, struct hw_pod *pod)
+{
+    unsigned sandbox = pod->sandbox;
+    bool told = pod->ready;
+    char id[16];
+
+    if (!sandbox)
+        return;
+    snprintf(id, sizeof id, "s%u", sandbox);
+    pod->sandbox = 0;
+    pod->ready = false;
+    pod->state = HW_NOTHING;
+    home_note(h, "sandbox %s has ended%s", id, told ? "" : ", as it had before");
+    if (!told)
+        return;
+    devicemgr_sandbox_stopping(h->core, h->now_ms, id);
+    devicemgr_sandbox_stopped(h->core, h->now_ms, id);
+    home_uses_ended(h, sandbox);
+    home_shim_run(h);
+}
+
+/* ---- one step of a pod ---- */
+
+/* Whether the kubelet remembers all its claims as prepared; else it asks. */
+static bool prepare(struct home_world *h, const struct hw_pod *pod)
+{
+    bool done = true;
+
+    for (size_t i = 0; i < pod->claims_len && !*h->w->broken; i++) {
+        if (!h->claims[pod->claims[i]].prepared)
+            home_ask(h, pod->claims[i], true);
+        done = done && h->claims[pod->claims[i]].prepared;
+    }
+    return done;
+}
+
+/* Whether the claims of which it is the last are unprepared. */
+static bool unprepare(struct home_world *h, const struct hw_pod *pod)
+{
+    bool done = true;
+
+    for (size_t i = 0; i < pod->claims_len && !*h->w->broken; i++) {
+        struct hw_claim *claim = &h->claims[pod->claims[i]];
+
+        if (others_have(h, pod, pod->claims[i], true))
+            continue;
+        if (claim->life == HW_WANTED) {
+            home_give_up(h, pod->claims[i]);
+            claim->life = claim->in_books ? HW_LEAVING : HW_GONE;
+            claim->allocated = claim->allocated && claim->in_books;
+        }
+        if (claim->life == HW_LEAVING)
+            home_ask(h, pod->claims[i], false);
+        done = done && claim->life == HW_GONE;
+    }
+    return done;
+}
+
+/* A container that is started once more takes what the kubelet was told: it asks for no claim. */
+static void go_on(struct home_world *h, struct hw_pod *pod)
+{
+    for (size_t i = 0; i < pod->claims_len; i++) {
+        if (!h->claims[pod->claims[i]].has)
+            return;
+    }
+    create(h, pod);
+}
+
+void home_pod_proceeds(struct home_world *h, struct hw_pod *pod)
+{
+    if (!pod->there || pod->create || pod->state == HW_COMES)
+        return;
+    if (pod->deleting) {
+        if (pod->sandbox && !h->calm && rng_percent(&h->rng, STOPS_ON_PERCENT))
+            return; /* it has its grace period yet */
+        end_sandbox(h, pod);
+        if (!*h->w->broken && unprepare(h, pod))
+            pod->there = false;
+        return;
+    }
+    if (pod->sandbox && !pod->ready)
+        end_sandbox(h, pod);
+    else if (!pod->sandbox && prepare(h, pod))
+        run_sandbox(h, pod);
+    else if (pod->sandbox && pod->state != HW_RUNS && h->now_ms >= pod->retry_ms)
+        go_on(h, pod);
+}
+
+/* ---- they come and go ---- */
+
+static void add(struct home_world *h, const size_t *claims, size_t claims_len)
+{
+    size_t slot = 0;
+
+    while (slot < HW_PODS && h->pods[slot].there)
+        slot++;
+    if (slot == HW_PODS)
+        return;
+    h->pods[slot] = (struct hw_pod){.there = true, .uid = ++h->last_uid, .claims_len = claims_len};
+    memcpy(h->pods[slot].claims, claims, claims_len * sizeof *claims);
+    home_note(h, "pod u%u comes, with %zu claims from c%zu on", h->last_uid, claims_len, claims[0]);
+}
+
+/* One that some pod has, or had. */
+static bool pick_old(struct home_world *h, size_t *claim)
+{
+    struct hw_claim *is;
+
+    *claim = rng_below(&h->rng, h->claims_len);
+    is = &h->claims[*claim];
+    if (is->life == HW_GONE && home_allocate(h, *claim))
+        is->life = HW_WANTED;
+    return is->life == HW_WANTED && is->allocated;
+}
+
+/* Or a new one. False: there is none. */
+static bool pick_claim(struct home_world *h, size_t *claim)
+{
+    if (h->claims_len > 0 && rng_percent(&h->rng, OLD_PERCENT))
+        return pick_old(h, claim);
+    if (h->claims_len == HW_CLAIMS)
+        return false;
+    *claim = h->claims_len;
+    h->claims[*claim] = (struct hw_claim){.driver = rng_below(&h->rng, HW_DRIVERS)};
+    if (!home_allocate(h, *claim))
+        return false;
+    h->claims[*claim].life = HW_WANTED;
+    h->claims_len++;
+    return true;
+}
+
+void home_pod_comes(struct home_world *h)
+{
+    size_t claims[HW_POD_CLAIMS], len = 0;
+
+    for (uint64_t left = rng_between(&h->rng, 1, HW_POD_CLAIMS); left > 0; left--) {
+        if (pick_claim(h, &claims[len]) && (len == 0 || claims[0] != claims[len]))
+            len++;
+    }
+    if (len > 0)
+        add(h, claims, len);
+}
+
+static bool has_room(const struct home_world *h)
+{
+    for (size_t i = 0; i < HW_PODS; i++) {
+        if (!h->pods[i].there)
+            return true;
+    }
+    return false;
+}
+
+/* The cluster gives its devices away, and perhaps others to a claim that outlives it, which another
+ * pod has then, and the kubelet asks for anew. */
+static void force(struct home_world *h, const struct hw_pod *pod)
+{
+    for (size_t i = 0; i < pod->claims_len && !*h->w->broken; i++) {
+        size_t id = pod->claims[i];
+        struct hw_claim *claim = &h->claims[id];
+
+        if (others_have(h, pod, id, false) || claim->life != HW_WANTED)
+            continue;
+        claim->allocated = false;
+        if (!rng_percent(&h->rng, REALLOCATED_PERCENT) || !has_room(h) || !home_allocate(h, id))
+            continue;
+        home_give_up(h, id);
+        claim->prepared = claim->has = claim->by_shim = false;
+        add(h, &id, 1);
+    }
+}
+
+void home_pod_deleted(struct home_world *h, struct hw_pod *pod, bool forced)
+{
+    pod->deleting = true;
+    home_note(h, "pod u%u is deleted%s", pod->uid, forced ? " by force" : "");
+    if (forced)
+        force(h, pod);
+}
+
+void home_pod_trouble(struct home_world *h, struct hw_pod *pod)
+{
+    if (!pod->there)
+        return;
+    switch (rng_below(&h->rng, 6)) {
+    case 0:
+        if (pod->state == HW_RUNS)
+            pod->state = HW_EXITED;
+        break;
+    case 1: /* it dies, and nobody is told */
+        if (pod->state == HW_RUNS)
+            pod->state = HW_EXITED;
+        if (pod->state != HW_COMES)
+            pod->ready = false;
+        break;
+    default:
+        if (!pod->deleting)
+            home_pod_deleted(h, pod, rng_percent(&h->rng, FORCED_PERCENT));
+        break;
+    }
+}
+
+/* ---- the shim, and lists ---- */
+
+/* What it held is asked for anew. */
+void home_pods_shim_started(struct home_world *h)
+{
+    for (size_t i = 0; i < HW_PODS; i++)
+        h->pods[i].create = 0;
+}
+
+void home_list_begins(struct home_world *h)
+{
+    if (h->listing)
+        return;
+    h->listing = true;
+    h->list_wanted = false;
+    h->listed_from_ms = h->now_ms;
+    h->list_due_ms = 0;
+    devicemgr_tick(h->core, h->now_ms);
+    home_shim_run(h);
+    devicemgr_runtime_listing(h->core);
+    memcpy(h->snapshot, h->pods, sizeof h->snapshot);
+}
+
+void home_list_ends(struct home_world *h)
+{
+    struct devicemgr_sandbox sandboxes[HW_PODS];
+    struct devicemgr_container containers[HW_PODS];
+    char ids[HW_PODS][16], uids[HW_PODS][16], names[HW_PODS][16];
+    size_t len = 0, containers_len = 0;
+
+    if (!h->listing)
+        return;
+    h->listing = false;
+    home_note(h, "the runtime is listed");
+    for (size_t i = 0; i < HW_PODS; i++) {
+        const struct hw_pod *pod = &h->snapshot[i];
+
+        if (!pod->there || !pod->sandbox)
+            continue;
+        snprintf(ids[len], sizeof ids[len], "s%u", pod->sandbox);
+        snprintf(uids[len], sizeof uids[len], "u%u", pod->uid);
+        snprintf(names[len], sizeof names[len], "k%u", pod->sandbox);
+        sandboxes[len] = (struct devicemgr_sandbox){.id = ids[len],
+                                                    .pod_uid = uids[len],
+                                                    .pod_namespace = "ns",
+                                                    .pod_name = uids[len],
+                                                    .attempt = pod->attempt,
+                                                    .ready = pod->ready};
+        if (pod->state == HW_RUNS || pod->state == HW_EXITED)
+            containers[containers_len++] =
+                (struct devicemgr_container){.id = names[len],
+                                             .sandbox_id = ids[len],
+                                             .name = "main",
+                                             .running = pod->state == HW_RUNS};
+        len++;
+    }
+    devicemgr_runtime_listed(h->core, h->now_ms, sandboxes, len, containers, containers_len);
+    home_uses_listed(h);
+    home_shim_run(h);
+}

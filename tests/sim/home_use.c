@@ -1,0 +1,223 @@
+/*
+ * Who has a claim, and its device: containers that were asked for with it.
+ */
+#include <string.h>
+
+#include "tests/sim/home_world.h"
+#include "tests/sim/promise.h"
+
+/* ---- what is noted ---- */
+
+/* For certain the shim takes it for the claim's. */
+static bool has_device(const struct home_world *h, size_t claim, unsigned device)
+{
+    const struct hw_claim *is = &h->claims[claim];
+
+    return is->said && is->said_device == device && home_shim_row(h, claim).there;
+}
+
+/* Likewise, of what the kubelet was told; it may be letting go of one that has moved. */
+static bool is_as_told(const struct home_world *h, size_t claim)
+{
+    const struct hw_claim *is = &h->claims[claim];
+
+    return is->has && has_device(h, claim, is->given) &&
+           (!h->drivers[is->driver].moved || home_shim_is_stored(h));
+}
+
+void home_use_note(struct home_world *h, const struct hw_pod *pod)
+{
+    struct hw_use *use = h->uses;
+
+    for (size_t i = 0; i < HW_USES && use->sandbox != pod->sandbox; i++) {
+        if (h->uses[i].sandbox == pod->sandbox || (use->sandbox && !h->uses[i].sandbox))
+            use = &h->uses[i];
+    }
+    check_that(h->w, !use->sandbox || use->sandbox == pod->sandbox, "there is room for a use");
+    *use = (struct hw_use){.sandbox = pod->sandbox,
+                           .uid = pod->uid,
+                           .asked_ms = h->now_ms,
+                           .claims_len = pod->claims_len};
+    for (size_t i = 0; i < pod->claims_len; i++) {
+        use->claims[i] = pod->claims[i];
+        use->device[i] = h->claims[pod->claims[i]].given;
+        use->known[i] = is_as_told(h, pod->claims[i]);
+    }
+}
+
+void home_uses_ended(struct home_world *h, unsigned sandbox)
+{
+    for (size_t i = 0; i < HW_USES; i++) {
+        if (h->uses[i].sandbox == sandbox)
+            h->uses[i].over = true;
+    }
+}
+
+static bool is_running(const struct hw_pod pods[HW_PODS], const struct hw_use *use)
+{
+    for (size_t i = 0; i < HW_PODS; i++) {
+        if (pods[i].there && pods[i].sandbox == use->sandbox)
+            return pods[i].state == HW_RUNS;
+    }
+    return false;
+}
+
+void home_uses_listed(struct home_world *h)
+{
+    for (size_t i = 0; i < HW_USES; i++) {
+        struct hw_use *use = &h->uses[i];
+
+        if (!is_running(h->snapshot, use) &&
+            h->listed_from_ms >= use->asked_ms + CLAIM_USER_COMES_MS)
+            use->over = true;
+    }
+}
+
+/* A row that says so, of any claim whose names it has, is read by the shim, whatever the one before
+ * it knew. */
+static bool is_stored(const struct home_world *h, const struct hw_use *use)
+{
+    for (size_t i = 0; i < h->claims_len; i++) {
+        if (home_shim_row_has(h, i, use->sandbox))
+            return true;
+    }
+    return false;
+}
+
+void home_uses_shim_started(struct home_world *h)
+{
+    for (size_t i = 0; i < HW_USES; i++) {
+        struct hw_use *use = &h->uses[i];
+
+        use->asked_ms = h->now_ms;
+        use->over = use->over && !is_stored(h, use);
+        if (use->over)
+            *use = (struct hw_use){0};
+        for (size_t k = 0; k < use->claims_len; k++)
+            use->known[k] = use->known[k] && home_shim_row_has(h, use->claims[k], use->sandbox);
+    }
+    for (size_t i = 0; i < h->claims_len; i++) {
+        struct hw_row row = home_shim_row(h, i);
+        struct hw_claim *claim = &h->claims[i];
+
+        claim->warned = 0;
+        claim->said = row.has_device;
+        claim->answered = claim->answered && row.has_device && row.device == claim->taken_device;
+        claim->said_device = row.device;
+        claim->said_shared = row.shared;
+    }
+}
+
+/* ---- of one claim ---- */
+
+/* Where the driver's names do not tell its claims apart, each container with one of them may. */
+bool home_may_be_used(const struct home_world *h, size_t claim)
+{
+    size_t driver = h->claims[claim].driver;
+
+    for (size_t i = 0; i < HW_USES; i++) {
+        for (size_t k = 0; !h->uses[i].over && k < h->uses[i].claims_len; k++) {
+            size_t other = h->uses[i].claims[k];
+
+            if (other == claim ||
+                (h->drivers[driver].same_names && h->claims[other].driver == driver))
+                return true;
+        }
+    }
+    return false;
+}
+
+bool home_is_used(const struct home_world *h, size_t claim)
+{
+    for (size_t i = 0; i < HW_USES; i++) {
+        const struct hw_use *use = &h->uses[i];
+
+        for (size_t k = 0; k < use->claims_len; k++) {
+            if (use->claims[k] == claim && use->known[k] && is_running(h->pods, use))
+                return true;
+        }
+    }
+    return false;
+}
+
+/* `known`: the shim must know that it has. */
+static bool has(const struct home_world *h, unsigned uid, size_t claim, bool known)
+{
+    for (size_t i = 0; i < HW_USES; i++) {
+        const struct hw_use *use = &h->uses[i];
+
+        for (size_t k = 0; !use->over && use->uid == uid && k < use->claims_len; k++) {
+            if (use->claims[k] == claim && (!known || use->known[k]))
+                return true;
+        }
+    }
+    return false;
+}
+
+/* ---- of one device ---- */
+
+/* Whether another may have it, too, as the shim was told. */
+static bool is_shared(const struct hw_claim *claim, unsigned device)
+{
+    return claim->said_shared || (claim->told && claim->told_device == device &&
+                                  (claim->told_admin || claim->told_shared));
+}
+
+/* Whether the use is of the same device by another claim. */
+static bool meets(const struct home_world *h, size_t claim, const struct hw_use *use, size_t index,
+                  bool may)
+{
+    size_t other = use->claims[index];
+    unsigned device = h->claims[claim].given;
+
+    if (other == claim || h->claims[other].driver != h->claims[claim].driver)
+        return false;
+    if (may)
+        return use->device[index] == device || h->claims[other].said_device == device;
+    return use->known[index] && is_running(h->pods, use) && use->device[index] == device &&
+           has_device(h, other, device) && is_as_told(h, claim);
+}
+
+static enum hw_held held_by(const struct home_world *h, size_t claim, size_t other)
+{
+    const struct hw_claim *is = &h->claims[claim], *theirs = &h->claims[other];
+
+    if (is_shared(is, is->given) || is_shared(theirs, is->given))
+        return HW_SHARED;
+    if (!is->told || !theirs->told)
+        return HW_UNKNOWN;
+    return h->drivers[is->driver].same_names ? HW_AMBIGUOUS : HW_HELD;
+}
+
+/* A pod that has the claim by now keeps it. */
+static enum hw_held claim_held(const struct home_world *h, const struct hw_pod *pod, size_t claim,
+                               bool may)
+{
+    enum hw_held worst = HW_FREE;
+
+    for (size_t i = 0; i < HW_USES; i++) {
+        const struct hw_use *use = &h->uses[i];
+
+        for (size_t k = 0; !use->over && use->uid != pod->uid && k < use->claims_len; k++) {
+            if (meets(h, claim, use, k, may) && held_by(h, claim, use->claims[k]) > worst)
+                worst = held_by(h, claim, use->claims[k]);
+        }
+    }
+    return worst > HW_SHARED && has(h, pod->uid, claim, may) ? HW_OWN : worst;
+}
+
+enum hw_held home_held(const struct home_world *h, const struct hw_pod *pod, bool may,
+                       size_t *claim)
+{
+    enum hw_held worst = HW_FREE;
+
+    for (size_t i = 0; i < pod->claims_len; i++) {
+        enum hw_held held = claim_held(h, pod, pod->claims[i], may);
+
+        if (held <= worst)
+            continue;
+        worst = held;
+        *claim = pod->claims[i];
+    }
+    return worst;
+}

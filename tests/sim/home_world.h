@@ -1,0 +1,332 @@
+/*
+ * A world beside some of the large ones, of claims whose drivers have two homes: they register with
+ * the shim, with the kubelet itself, or with both at once while they are moved over, and back. The
+ * kubelet asks at either place, and has books of its own; pods share claims, and are deleted by
+ * force, after which the cluster gives their devices to others while their containers run; drivers
+ * die over calls that they may have done; the agent is away; a store fails, and a shim is killed at
+ * any time.
+ *
+ * It is one of its own since the large world's drivers know one home only, so that what they have
+ * is what the shim has made of it. Here the kubelet changes it beside the shim.
+ *
+ * Three stretches: all of that happens; then no troubles happen any more, each driver is at one
+ * home, and every pod must run; then all pods are deleted, and nothing may be left anywhere.
+ *
+ * `home_world.c` is what happens, `home_shim.c` the core with its ports, `home_driver.c` what drivers
+ * have, `home_place.c` where they are, `home_kubelet.c` the kubelet's calls, by both ways, `home_pod.c` its pods, and the
+ * runtime, `home_cluster.c` devices of claims, and the agent, `home_use.c` who has a device, as the
+ * shim must and may know it, `home_judge.c` the properties.
+ */
+#ifndef TESTS_SIM_HOME_WORLD_H
+#define TESTS_SIM_HOME_WORLD_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "devicemgr/devicemgr.h"
+#include "devicemgr/dra.h"
+#include "tests/sim/property.h"
+#include "tests/sim/rng.h"
+#include "tests/sim/rows.h"
+#include "tests/sim/world.h"
+
+#define HW_DRIVERS 2
+/* Of each driver. The first half is in a pool of this node's own, the second in one that other
+ * nodes share. */
+#define HW_DEVICES 4
+#define HW_CLAIMS 96 /* that there ever are */
+#define HW_PODS 6
+#define HW_POD_CLAIMS 2
+#define HW_USES 128
+#define HW_OPS 32
+
+/* What is to be found in the kubelet's books before a call is sent, which is not then. */
+enum hw_looks {
+    HW_SENT, /* nothing any more */
+    HW_LOOKS,
+    HW_LOOKS_FOR_AN_ANSWER, /* the kubelet asks for the claim, and has it there for that */
+};
+
+/* A call of the shim's that a driver has. */
+struct hw_op {
+    uint64_t call; /* 0: free slot */
+    uint64_t instance;
+    size_t claim;
+    bool prepare;
+    enum hw_looks looks;
+    bool decided; /* it is done, or failed */
+    bool failed;
+};
+
+struct hw_driver {
+    bool stays;    /* it does not move while there are troubles */
+    uint64_t here; /* its registration with the shim; 0: none */
+    bool connected;
+    bool with_kubelet;    /* it has registered with the kubelet itself */
+    uint64_t told;        /* as which the shim has taken that; 0: it has not */
+    bool told_connected;  /* likewise */
+    bool moved;           /* the shim has taken that since it was connected there last */
+    bool carried, stored; /* the commit under way has that; the store has */
+    bool bridged;         /* the kubelet is shown the shim as this driver */
+    bool same_names;      /* its CDI names are the device's, whatever claim it is given by */
+    bool shares_said;     /* its answers say which devices are shared */
+    uint64_t trouble_ms;  /* when it came or went last, anywhere */
+    unsigned fails_percent;
+};
+
+enum hw_life {
+    HW_NONE,
+    HW_WANTED,  /* by some pods */
+    HW_LEAVING, /* the last of them is deleted, and its containers have ended */
+    HW_GONE,
+};
+
+struct hw_claim {
+    enum hw_life life;
+    size_t driver;
+    /* the cluster */
+    bool allocated;
+    unsigned device;
+    bool admin, shared; /* likewise */
+    bool looked_for;    /* the shim waits to be told */
+    bool told;          /* it was, since it was asked for last, or since its start: */
+    bool told_admin, told_shared;
+    unsigned told_device;
+    /* the kubelet */
+    bool in_books;  /* from before a driver is asked, until it has unprepared it */
+    bool prepared;  /* as it remembers, but for its restarts */
+    bool has;       /* it was told devices, */
+    unsigned given; /* this one, */
+    bool by_shim;   /* and by the shim, whose driver was not seen with the kubelet since */
+    uint64_t asked; /* of the shim: 0, nothing */
+    bool asks_prepare;
+    uint64_t asked_ms;
+    /* what the driver truly has */
+    bool taken;
+    unsigned taken_device;
+    uint64_t taken_ms;
+    bool by_kubelet; /* by a call of the kubelet's own */
+    bool answered;   /* it has told the shim of the device that it has */
+    bool said;       /* the shim has an answer of it: */
+    unsigned said_device;
+    bool said_shared;   /* others may have that as well, by that answer */
+    bool owed;          /* the kubelet was told by the shim that it has not */
+    bool tried;         /* since the driver is there: it was told so, and failed */
+    uint64_t failed_ms; /* when it last failed at anything */
+    bool astray; /* the kubelet has unprepared it by itself while nothing says for certain that its
+                    driver has moved: nobody can know that here */
+    unsigned warned; /* how often the shim has said that another has its device, since its answer */
+};
+
+enum hw_state { HW_NOTHING, HW_COMES, HW_RUNS, HW_EXITED };
+
+struct hw_pod {
+    bool there;
+    unsigned uid;
+    size_t claims[HW_POD_CLAIMS];
+    size_t claims_len;
+    bool deleting;
+    unsigned sandbox; /* 0: none */
+    unsigned attempt;
+    bool ready;
+    enum hw_state state; /* of its container */
+    uint64_t comes_ms;
+    uint64_t create; /* which the shim holds; 0: none */
+    uint64_t retry_ms;
+};
+
+/* A container that was asked for with claims, in a sandbox: as long as the shim may count it. */
+struct hw_use {
+    unsigned sandbox; /* 0: free slot */
+    bool over;        /* the shim knows that it has ended, in this life */
+    unsigned uid;
+    uint64_t asked_ms;
+    size_t claims[HW_POD_CLAIMS];
+    unsigned device[HW_POD_CLAIMS];
+    bool known[HW_POD_CLAIMS]; /* the shim must know */
+    size_t claims_len;
+};
+
+struct home_world {
+    struct world *w; /* for what is broken */
+    struct rng rng;
+    struct devicemgr *core;
+    uint64_t now_ms, started_ms;
+    bool calm; /* no troubles any more */
+    bool over; /* nor any pods */
+    uint64_t number;
+    unsigned last_uid, last_sandbox;
+
+    struct hw_driver drivers[HW_DRIVERS];
+    struct hw_claim claims[HW_CLAIMS];
+    size_t claims_len;
+    struct hw_pod pods[HW_PODS], snapshot[HW_PODS];
+    struct hw_use uses[HW_USES];
+    struct hw_op ops[HW_OPS];
+    bool listing, list_wanted;
+    uint64_t list_due_ms;    /* one is wanted by then; 0: need not be */
+    uint64_t listed_from_ms; /* when the list under way was asked for */
+
+    bool watched, agent;     /* there is one in this world; it is connected */
+    bool sliced[HW_DRIVERS]; /* the node's own pool of it has a slice that the shim was told of */
+    uint64_t commit;         /* under way; 0: none */
+    bool store_fails;        /* the last one failed */
+    uint64_t failed_ms, stored_ms; /* when one did; when one ended last */
+    struct row *rows, *pending;
+};
+
+/* Runs the one of the world's seed, whose own run is over and has held. False: world's `broken`
+ * says why. */
+bool home_world_run(struct world *w);
+
+/* With the time of this world, where every event is to be printed. */
+void home_note(const struct home_world *h, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+/* ---- home_shim.c ---- */
+
+void home_shim_start(struct home_world *h);
+void home_shim_kill(struct home_world *h);
+void home_shim_end(struct home_world *h);
+/* devicemgr_run(), and what then must be. */
+void home_shim_run(struct home_world *h);
+void home_shim_commit_ends(struct home_world *h, bool fails);
+/* Until then; what is due meanwhile happens at its time. */
+void home_shim_pass(struct home_world *h, uint64_t ms);
+/* Nothing waits for the store, which has all that there is. */
+bool home_shim_is_stored(const struct home_world *h);
+
+/* What the store has of a claim. */
+struct hw_row {
+    bool there;
+    char state[16];
+    bool has_device; /* the driver's last answer is in it: */
+    unsigned device;
+    bool shared; /* likewise */
+    bool sent;   /* a prepare of it was, or may have been */
+};
+struct hw_row home_shim_row(const struct home_world *h, size_t claim);
+/* Whether it says that a container in the sandbox has it. */
+bool home_shim_row_has(const struct home_world *h, size_t claim, unsigned sandbox);
+/* Whether the driver's says that it has moved; or that it was with the kubelet at some time. */
+bool home_shim_row_moved(const struct home_world *h, size_t driver);
+bool home_shim_row_was_elsewhere(const struct home_world *h, size_t driver);
+
+/* ---- home_driver.c ---- */
+
+const char *home_driver_name(size_t driver);
+bool home_driver_can_be_called(const struct hw_driver *d);
+const char *home_pool_name(unsigned device);
+bool home_device_is_local(unsigned device);
+/* By which the runtime knows the claim's device. */
+void home_cdi_name(const struct home_world *h, size_t claim, unsigned device, char name[48]);
+/* What the bytes of an answer say. False: it is no such answer. */
+bool home_answer_read(const void *bytes, size_t len, unsigned *device, bool *shared);
+/* The next step of a call that it has. */
+void home_op_proceeds(struct home_world *h, struct hw_op *op);
+/* The calls on this instance (0: all) end without an answer; they may be done. */
+void home_ops_end(struct home_world *h, uint64_t instance);
+void home_driver_called(struct home_world *h, bool prepare, enum hw_looks looks, uint64_t instance,
+                        uint64_t call, const struct devicemgr_claim *claim);
+/* The kubelet itself has it prepare the claim, or unprepare it. Whether it says that it has. */
+bool home_driver_does(struct home_world *h, size_t claim, bool prepare);
+
+/* ---- home_place.c ---- */
+
+/* It comes, goes, or registers elsewhere. */
+void home_driver_acts(struct home_world *h, size_t driver);
+/* As the shim knows, or has stored: its claims are the kubelet's. */
+void home_driver_has_moved(struct home_world *h, size_t driver);
+/* The shim finds out who is with the kubelet, if it wants to know. */
+void home_drivers_are_sought(struct home_world *h);
+/* What the kubelet is shown is as it should be. */
+void home_driver_is_bridged(struct home_world *h, size_t driver);
+/* It is at one home from now on. */
+void home_driver_heals(struct home_world *h, size_t driver, bool with_kubelet);
+void home_drivers_shim_ended(struct home_world *h);
+
+/* ---- home_kubelet.c ---- */
+
+/* "c7": 7. */
+size_t home_claim_find(const char *uid);
+/* Asks whoever serves the claim's driver for what is not done yet. */
+void home_ask(struct home_world *h, size_t claim, bool prepare);
+void home_give_up(struct home_world *h, size_t claim);
+/* Those that it waits for no longer. */
+void home_asked_expire(struct home_world *h);
+void home_kubelet_restarts(struct home_world *h);
+void home_claim_done(struct home_world *h, uint64_t number,
+                     const struct devicemgr_claim_done *done);
+
+/* ---- home_pod.c ---- */
+
+struct hw_pod *home_pod_of(struct home_world *h, unsigned uid);
+void home_pod_comes(struct home_world *h);
+/* The kubelet does the next thing for it. */
+void home_pod_proceeds(struct home_world *h, struct hw_pod *pod);
+void home_pod_trouble(struct home_world *h, struct hw_pod *pod);
+void home_pod_deleted(struct home_world *h, struct hw_pod *pod, bool forced);
+/* Containers that are made by now. */
+void home_pods_due(struct home_world *h);
+void home_pod_refused(struct home_world *h, uint64_t create, int code, const char *message);
+void home_pods_shim_started(struct home_world *h);
+void home_list_begins(struct home_world *h);
+void home_list_ends(struct home_world *h);
+
+/* ---- home_cluster.c ---- */
+
+/* A device for the claim. False: there is none. */
+bool home_allocate(struct home_world *h, size_t claim);
+void home_cluster_shim_started(struct home_world *h);
+/* The agent comes, goes, or tells what it was asked for. */
+void home_agent_acts(struct home_world *h);
+/* It is there, if ever, and tells all. */
+void home_agent_heals(struct home_world *h);
+
+/* ---- home_use.c ---- */
+
+/* A container of the pod is asked for. */
+void home_use_note(struct home_world *h, const struct hw_pod *pod);
+/* All in it have ended, and the shim is told. */
+void home_uses_ended(struct home_world *h, unsigned sandbox);
+/* A list was taken. */
+void home_uses_listed(struct home_world *h);
+/* What no row says is not known any more. */
+void home_uses_shim_started(struct home_world *h);
+/* Whether a container may use the claim, as far as the shim may know; or one runs that must be
+ * known to. */
+bool home_may_be_used(const struct home_world *h, size_t claim);
+bool home_is_used(const struct home_world *h, size_t claim);
+/* What a pod that is to have a container is in the way of. */
+enum hw_held {
+    HW_FREE,
+    HW_SHARED,    /* another pod has a device of it, which is shared, or only looked at */
+    HW_OWN,       /* likewise, and it has had that itself */
+    HW_UNKNOWN,   /* likewise, and not all is known that would have it refused: to be said */
+    HW_AMBIGUOUS, /* likewise, as the driver's names do not tell by which claim */
+    HW_HELD,      /* it is to be refused */
+};
+/* `may`: by what the shim may know; else by what it must. `claim`: whose device it is. */
+enum hw_held home_held(const struct home_world *h, const struct hw_pod *pod, bool may,
+                       size_t *claim);
+
+/* ---- home_judge.c ---- */
+
+void home_judge_call(struct home_world *h, const struct hw_op *op);
+/* What a call of the shim's makes of the claim, before it does. */
+void home_judge_effect(struct home_world *h, const struct hw_op *op);
+void home_judge_done(struct home_world *h, size_t claim, const struct devicemgr_claim_done *done);
+/* A create passes, or is refused. */
+void home_judge_create(struct home_world *h, const struct hw_pod *pod, enum hw_held held,
+                       size_t claim);
+void home_judge_refused(struct home_world *h, const struct hw_pod *pod, int code);
+/* It has said that another has a device of the claim. */
+void home_judge_said(struct home_world *h, size_t claim);
+/* After each run of the core. */
+void home_judge(struct home_world *h);
+/* Every pod runs; nothing is left. */
+void home_judge_rest(struct home_world *h);
+void home_judge_end(struct home_world *h);
+
+#endif
