@@ -7,7 +7,8 @@ import pytest
 
 from cluster import GPU, GPUS
 from drills import strike_under_arrivals
-from kube_node import BRIDGE, DAEMON, KUBELET_PLUGIN_DIR
+from kube_node import BRIDGE, DAEMON, KUBELET_PLUGIN_DIR, KubeNode
+from kube_package import PackagedKubeNode
 from kube_pods import container, pod
 from telling import tell
 from test_kills import ROUNDS, SEED, manifest
@@ -17,10 +18,10 @@ FORGOTTEN_S = 5 * GENEROUS_S  # the kubelet looks for it once a minute
 DIRECT = dataclasses.replace(GPUS, plugin_dir=KUBELET_PLUGIN_DIR)
 
 
-@pytest.fixture(scope="module", name="shared_cluster")
-def start_cluster(cluster_of):
+@pytest.fixture(scope="module", name="shared_cluster", params=[KubeNode, PackagedKubeNode])
+def start_cluster(cluster_of, request):
     """Without the shim."""
-    return cluster_of([DIRECT], has_shim=False)
+    return cluster_of([DIRECT], has_shim=False, node=request.param)
 
 
 def run_pod(cluster, name):
@@ -67,13 +68,13 @@ def test_it_comes_and_goes_under_running_pods(cluster):
     run_pod(cluster, "moved")
     move(cluster, DIRECT)
     run_pod(cluster, "back")
-    refused = cluster.node.install("--uninstall", check=False)
+    refused = cluster.node.uninstall(check=False)
     assert refused.returncode != 0 and "default/moved" in refused.stdout + refused.stderr
     for one in cluster.wait_running("before", "installed", "moved", "back"):
         assert one.containers["main"]["restartCount"] == 0, one
     cluster.delete("moved")
     wait_forgotten(cluster)
-    cluster.node.install("--uninstall")
+    cluster.node.uninstall()
     run_pod(cluster, "after")
     for one in cluster.wait_running("before", "installed", "back", "after"):
         assert one.containers["main"]["restartCount"] == 0, one
@@ -87,8 +88,9 @@ def test_upgrade_under_arriving_pods(cluster, request):
     another = iter(releases)
 
     def upgrade():
-        done = cluster.node.install(another=next(another))
-        assert all(f"systemctl restart {unit}\n" in done.stdout for unit in (DAEMON, BRIDGE))
+        before = [cluster.node.pid(unit) for unit in (DAEMON, BRIDGE)]
+        cluster.node.install(another=next(another))
+        assert not set(before) & {cluster.node.pid(unit) for unit in (DAEMON, BRIDGE)}
 
     try:
         outcome = strike_under_arrivals(cluster, upgrade, manifest, len(releases), f"{SEED} upgrade")
@@ -96,7 +98,7 @@ def test_upgrade_under_arriving_pods(cluster, request):
         cluster.remove_all()
         wait_forgotten(cluster)
         move(cluster, DIRECT)
-        cluster.node.install("--uninstall")
+        cluster.node.uninstall()
     tell(request, f"upgraded under arriving pods: {outcome}")
     assert not outcome.failed, outcome.messages
     assert not outcome.again + outcome.hookless

@@ -5,6 +5,7 @@ runtime that dies has under way has failed by itself; those are counted, by reas
 SHIM_CLUSTER_ROUNDS and SHIM_CLUSTER_SEED play more rounds, or others.
 """
 
+import itertools
 import os
 
 import pytest
@@ -20,15 +21,20 @@ SEED = os.environ.get("SHIM_CLUSTER_SEED", "1")
 STARTING = {"StartError", "ContainerCannotRun", "Error"}
 MAY_FAIL = {CONTAINERD: STARTING | {"Unknown"}, KUBELET: STARTING}  # of whose end it has lost count
 
+UNITS = [GPUS.unit, KUBELET, CONTAINERD, DAEMON, BRIDGE]
+
 
 def manifest(name, wants, **more):
     return pod(name, container("main", {GPU: 1}, **wants), **more)
 
 
-@pytest.mark.parametrize("unit", [GPUS.unit, KUBELET, CONTAINERD, DAEMON, BRIDGE])
-def test_kill_under_arriving_pods(cluster, request, unit):
-    outcome = strike_under_arrivals(cluster, lambda: cluster.node.kill(unit), manifest,
-                                    ROUNDS, f"{SEED} {unit}")
-    tell(request, f"{unit} killed under arriving pods: {outcome}")
-    assert outcome.failed.keys() <= MAY_FAIL.get(unit, set()), outcome.messages
-    assert unit in MAY_FAIL or not outcome.again + outcome.hookless
+@pytest.mark.parametrize("units", [(one,) for one in UNITS] + list(itertools.combinations(UNITS, 2)),
+                         ids="+".join)
+def test_kill_under_arriving_pods(cluster, request, units):
+    """One, or two at the same instant."""
+    outcome = strike_under_arrivals(cluster, lambda: cluster.node.kill(*units), manifest,
+                                    ROUNDS, f"{SEED} {' '.join(units)}")
+    tell(request, f"{' and '.join(units)} killed under arriving pods: {outcome}")
+    may_fail = set().union(*(MAY_FAIL.get(one, ()) for one in units))
+    assert outcome.failed.keys() <= may_fail, outcome.messages
+    assert may_fail or not outcome.again + outcome.hookless

@@ -31,15 +31,15 @@ _BUDGETS = "/apis/policy/v1/namespaces/default/poddisruptionbudgets"
 
 
 class Cluster:
-    """`taint_rules`: of its ControlPlane; `has_shim`: whether install.sh runs on its node; `settings`:
-    of its KubeNode."""
+    """`taint_rules`: of its ControlPlane; `node`: the kind of its node; `has_shim`: whether the shim is
+    installed there; `settings`: of the node."""
 
-    def __init__(self, directory, plugins, taint_rules=False, has_shim=True, **settings):
+    def __init__(self, directory, plugins, taint_rules=False, node=KubeNode, has_shim=True, **settings):
         directory = pathlib.Path(directory)
         self.plane = ControlPlane(directory / "p", taint_rules)
         self.plugins = {one.resource: one for one in plugins}
         self._directory = directory
-        self._has_shim = has_shim
+        self._kind, self._has_shim = node, has_shim
         self._settings = settings
         self._uids = {}  # of the pod that came last under each name
         self.node = None
@@ -47,8 +47,8 @@ class Cluster:
     def start(self):
         """Returns when the scheduler can give the devices of all plugins away."""
         self.plane.start()
-        self.node = KubeNode(self._directory / "n", self.plane, self.plugins.values(),
-                             **self._settings)
+        self.node = self._kind(self._directory / "n", self.plane, self.plugins.values(),
+                               **self._settings)
         self.node.start()
         self.wait(lambda: self.condition("Ready"), "the node is ready")
         if self._has_shim:

@@ -201,12 +201,13 @@ class CsiDriver:
 
 class KubeNode(Machine):
     """`config`: of the shim, in place of what install.sh writes; `binds`: of a Machine; `logind`:
-    whether systemd-logind runs there."""
+    whether systemd-logind runs there; `machine`: other settings of a Machine."""
 
     def __init__(self, directory, plane, plugins, drivers=(), config=None, binds=None,
-                 logind=False):
+                 logind=False, machine=None):
         directory = pathlib.Path(directory)
-        super().__init__(directory, network=plane.network, controllers=True, binds=binds)
+        super().__init__(directory, network=plane.network, controllers=True, binds=binds,
+                         **(machine or {}))
         self._plane = plane
         self.plugins = list(plugins)
         self._killed = {}  # the pid that was killed last, by unit
@@ -341,12 +342,19 @@ class KubeNode(Machine):
         super().start()
         unit_containerd.wait_images(self)
 
-    def install(self, *options, another=False, check=True):
+    def install(self, another=False):
         """As an operator does it, of what has been built. `another`: with daemon and bridge of another
         release."""
         built.copy(self._build)
         for name in ("cri-device-shim", "cri-device-shim-bridge") if another else ():
             shutil.copy2(_BUILD / f"tests/points/{name}-points", self._build / "shim" / name)
+        self._install()
+
+    def uninstall(self, check=True):
+        """What it said; unless `check`, it may refuse to."""
+        return self._install("--uninstall", check=check)
+
+    def _install(self, *options, check=True):
         return self.run(str(ROOT / "config/install.sh"), "--build", str(self._build), *options,
                         check=check, timeout=3 * GENEROUS_S)
 

@@ -16,6 +16,7 @@ from shim import BINARY, ROOT
 NAME = "cri-device-shim"
 UNITS = "/usr/lib/systemd/system"
 _PATH = "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"  # as dpkg wants it
+OVERLAYS = ("/usr", "/var/lib/dpkg")  # of a Machine on which dpkg may do what it does
 _BUILD = BINARY.parents[1]
 # Of another release, whose kept state lies otherwise.
 _OTHERS = {name: _BUILD / f"tests/points/{name}-points" for name in (NAME, f"{NAME}-bridge")}
@@ -49,19 +50,23 @@ def another(package, directory):
     return made
 
 
+def dpkg(machine, *words, check=True):
+    """On a Machine with OVERLAYS. What other packages do on such an occasion is left out."""
+    return machine.run("env", _PATH, "dpkg", "--no-triggers", *map(str, words), check=check)
+
+
 class PackageNode(InstalledNode):
     """An InstalledNode on which dpkg may do what it does; all of that is gone with it."""
 
     def __init__(self, directory):
         units = pathlib.Path(directory) / "package-units"
         units.mkdir()
-        super().__init__(directory, overlays=("/usr", "/var/lib/dpkg"), binds={UNITS: units},
+        super().__init__(directory, overlays=OVERLAYS, binds={UNITS: units},
                          units=[UNITS])
         (self.root / "var/lib/dpkg").mkdir()
 
     def dpkg(self, *words, check=True):
-        """What other packages do on such an occasion is left out."""
-        return self.run("env", _PATH, "dpkg", "--no-triggers", *map(str, words), check=check)
+        return dpkg(self, *words, check=check)
 
     def files(self):
         """All that a package may leave behind, and what it works on: paths."""
