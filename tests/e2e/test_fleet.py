@@ -13,7 +13,7 @@ import built
 import kubelet_checkpoint
 from asking import by_token
 from criclient import Client
-from fleet import FleetNode, build_image
+from fleet import FleetNode, args_of, build_image
 from installed_node import BRIDGE, DAEMON, SOCKET
 from machine import SYSTEMD, missing_controllers
 from plugin import Plugin
@@ -122,11 +122,18 @@ def test_install_upgrade_and_remove(node, direct, closing):
 
 
 def test_a_pod_that_is_killed_in_the_middle(node, direct):
-    """The node goes on to the end."""
+    """The node goes on to the end; here as one whose kubelet is something else's, which is left alone."""
+    runtime = node.path("/run/k3s/containerd/containerd.sock")
+    runtime.parent.mkdir(parents=True)
+    runtime.symlink_to("/run/containerd/containerd.sock")
+    args, kubelet = args_of("k3s"), node.pid("kubelet.service")
     with locked(node):
-        pod = node.run_pod(direct, "install", ONE)
+        pod = node.run_pod(direct, "install", ONE, args)
         wait_until(lambda: "another change of this node is under way" in pod.log(), "the change has begun")
         assert not pod.is_ready()
         direct.StopContainer(container_id=pod.id, timeout=0)
         pod.remove()
     wait_until(lambda: node.active() == ALL and not unpacked(node), "the node is installed")
+    pod = node.run_pod(direct, "install", ONE, args)
+    pod.wait_ready()
+    assert "all files are as they should be" in pod.log() and node.pid("kubelet.service") == kubelet

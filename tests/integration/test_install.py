@@ -620,7 +620,6 @@ def test_libraries_that_a_build_brings_along(one):
         (brought / name).write_text("one")
     one.install()
     assert one.read(f"{LIB}/liba.so.1") == one.read(f"{LIB}/libb.so.2") == "one"
-    assert commands(one.install()) == []
     restarts = ["systemctl restart cri-device-shim.service",
                 "systemctl restart cri-device-shim-bridge.service"]
     (brought / "liba.so.1").write_text("two")

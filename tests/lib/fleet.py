@@ -25,11 +25,18 @@ from waiting import wait_until
 
 KUBERNETES = ROOT / "config/kubernetes"
 _LOGS = "/var/log/pods"
+_PAUSE_S = 0.5  # a probe starts two processes in the container
 
 
 def manifest(name):
     """The object of a file of the base."""
     return yaml.safe_load((KUBERNETES / "base" / f"{name}.yaml").read_text())
+
+
+def args_of(overlay):
+    """What it gives the container that installs."""
+    (patch,) = yaml.safe_load((KUBERNETES / overlay / "kustomization.yaml").read_text())["patches"]
+    return yaml.safe_load(patch["patch"])[0]["value"]
 
 
 def build_image(directory, name, build):
@@ -46,13 +53,6 @@ def build_image(directory, name, build):
     return archive
 
 
-# Without one such systemd would take this controller of cgroups from all, and pods with it, when it sees the first.
-_DEVICES_UNIT = """[Service]
-ExecStart=/bin/sleep infinity
-DevicePolicy=closed
-"""
-
-
 class FleetNode(InstalledNode):
     """An InstalledNode whose runtime is containerd, with its kubelet started."""
 
@@ -60,7 +60,6 @@ class FleetNode(InstalledNode):
         super().__init__(directory, controllers=True)
         real_logind.put_bus(self)
         for path, text in {**unit_containerd.files(self.directory),
-                           "etc/systemd/system/devices.service": _DEVICES_UNIT,
                            "etc/systemd/system/containerd.service": unit_containerd.unit_text()}.items():
             path = self.root / path
             path.parent.mkdir(exist_ok=True)
@@ -68,8 +67,7 @@ class FleetNode(InstalledNode):
 
     def start(self):
         super().start()
-        self.run("mount", "--make-rshared", "/")  # which systemd leaves to others where it is not on a machine
-        self.run("systemctl", "start", "dbus.service", "devices.service", "containerd.service")
+        self.run("systemctl", "start", "dbus.service", "containerd.service")
         unit_containerd.wait_images(self)
         self.run("systemctl", "start", "kubelet.service")
 
@@ -79,9 +77,12 @@ class FleetNode(InstalledNode):
     def runtime(self):
         return unit_containerd.runtime(self)
 
-    def run_pod(self, client, verb, image):
-        """A pod of the DaemonSet for `verb`, as a kubelet makes it."""
-        return FleetPod(self, client, manifest(verb)["spec"]["template"]["spec"], image)
+    def run_pod(self, client, verb, image, args=None):
+        """A pod of the DaemonSet for `verb`, as a kubelet makes it; `args`: in place of what that has."""
+        spec = manifest(verb)["spec"]["template"]["spec"]
+        if args:
+            spec["containers"][0]["args"] = args
+        return FleetPod(self, client, spec, image)
 
 
 class FleetPod:
@@ -106,7 +107,7 @@ class FleetPod:
         return self._client.ExecSync(container_id=self.id, cmd=self._probe, timeout=30).exit_code == 0
 
     def wait_ready(self):
-        wait_until(self._is_ready_yet, "the pod is ready")
+        wait_until(self._is_ready_yet, "the pod is ready", pause_s=_PAUSE_S)
 
     def _is_ready_yet(self):
         try:

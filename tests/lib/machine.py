@@ -49,6 +49,9 @@ OVERLAYS = "/run/.overlays"
 OVERLAY = """mkdir -p {at}/upper {at}/work {at}/merged
         mount -t overlay overlay -o lowerdir={path},upperdir={at}/upper,workdir={at}/work {at}/merged
 """
+# A systemd takes the controller from all groups but those of its units, and whoever has made some is in
+# them no more, when the first unit needs it that looks after its devices. So there is one before.
+DEVICES_UNIT = "[Service]\nExecStart=/bin/sleep infinity\nDevicePolicy=closed\n"
 CONTAINERS_NEED = {"cpu", "cpuset", "memory", "pids"}  # of a cgroup's controllers
 
 
@@ -79,9 +82,9 @@ def _legacy_controllers():
 
 class Machine:
     """`network`: the file of a network name-space to be in; `controllers`: whether its cgroups have
-    all controllers, as containers need them; `binds`: {path of it: file or directory that is to be
-    there}; `overlays`: paths of this machine that it may write to, by which they do not change here;
-    `units`: directories of its units besides /etc/systemd/system."""
+    all controllers, and its mounts are shared, as containers need it; `binds`: {path of it: file or
+    directory that is to be there}; `overlays`: paths of this machine that it may write to, by which
+    they do not change here; `units`: directories of its units besides /etc/systemd/system."""
 
     def __init__(self, directory, network=None, controllers=False, binds=None, overlays=(), units=()):
         self.directory = pathlib.Path(directory)
@@ -91,6 +94,7 @@ class Machine:
         self._network = network
         self.binds = dict(binds or {})
         self._overlays = overlays
+        self._share = "mount --make-rshared /" if controllers else ""
         self._unit_path = ":".join(["/etc/systemd/system", str(self.base), *units])
         hierarchies = [CGROUPS if is_unified() else CGROUPS / "systemd"]
         self._mount = UNIFIED if is_unified() else LEGACY
@@ -120,6 +124,10 @@ class Machine:
             early = "DefaultDependencies=no\n" if name in ("basic", "sysinit", "shutdown") else ""
             more = "Wants=sockets.target\nAfter=sockets.target\n" if name == "multi-user" else ""
             (self.base / f"{name}.target").write_text(f"[Unit]\nDescription={name}\n{early}{more}")
+        if controllers:
+            (self.base / "devices.service").write_text(DEVICES_UNIT)
+            (self.base / "multi-user.target.wants").mkdir()
+            (self.base / "multi-user.target.wants/devices.service").symlink_to("../devices.service")
 
     def start(self):
         for group in self._groups:
@@ -141,7 +149,7 @@ class Machine:
         binds = {**{f"/{path}": f"{self.root}/{path}" for path in OWN}, **self.binds,
                  **{path: f"{one}/merged" for path, one in at.items()}}
         return "".join([*(OVERLAY.format(path=path, at=one) for path, one in at.items()),
-                        *(f"mount --bind {binds[path]} {path}\n" for path in sorted(binds))])
+                        *(f"mount --bind {binds[path]} {path}\n" for path in sorted(binds)), self._share])
 
     def added_below(self, overlay):
         """The paths there that this machine has not."""
