@@ -138,7 +138,7 @@ static void add_remaining(void *user, const char *pod_namespace, const char *pod
     Control__V1__MachineShutdown *shutdown = user;
 
     (void)group;
-    if (shutdown->n_first_remaining < STATUS_REMAINING_MAX)
+    if (*pod_name && shutdown->n_first_remaining < STATUS_REMAINING_MAX)
         shutdown->first_remaining[shutdown->n_first_remaining++] = pod_of(pod_namespace, pod_name);
 }
 
@@ -161,13 +161,14 @@ static void add_group(void *user, const struct devicemgr_shutdown_planned *group
     status->planned_list[shutdown->n_planned++] = one;
 }
 
-/* Of the group that was told last. */
+/* Of the group that was told last. One of which only its sandbox is known yet is counted there, and
+ * has no name. */
 static void add_planned(void *user, const char *pod_namespace, const char *pod_name)
 {
     struct status *status = user;
     Control__V1__ShutdownGroup *group = &status->planned[status->shutdown.n_planned - 1];
 
-    if (status->planned_pods_len == STATUS_PLANNED_MAX)
+    if (!*pod_name || status->planned_pods_len == STATUS_PLANNED_MAX)
         return;
     status->planned_pods[status->planned_pods_len++] = pod_of(pod_namespace, pod_name);
     group->n_first++;

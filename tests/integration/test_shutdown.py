@@ -411,14 +411,17 @@ def test_what_is_told_of_it(shim, agent, logind, client, server, runtime, deaf):
     low = run(client, server, "low", 0, device=True)
     run(client, server, "high", 2_000_000_000)
     wait_known(shim, 2)
+    nameless = client.run_pod("")  # is counted
     one = deaf(low)
     assert scrape(shim.metrics["listen"])["machine_shutdown"].value() == 0
     assert shutdown(shim)["planned"] == {"byKubelet": False, "groups": [
-        {"number": 1, "priority": 0, "seconds": 40, "pods": 1, "withDevices": 1, "first": ["default/low"]},
+        {"number": 1, "priority": 0, "seconds": 40, "pods": 2, "withDevices": 1, "first": ["default/low"]},
         {"number": 2, "priority": 2_000_000_000, "seconds": 20, "pods": 1, "withDevices": 0, "first": ["default/high"]}]}
     assert [line.split() for line in ctl(shim, "status").stdout.splitlines() if line.startswith("group")] == [
-        ["group", "1", "of", "2,", "priority", "0", "40s", "1", "1", "default/low"],
+        ["group", "1", "of", "2,", "priority", "0", "40s", "2", "1", "default/low"],
         ["group", "2", "of", "2,", "priority", "2000000000", "20s", "1", "0", "default/high"]]
+    client.StopPodSandbox(pod_sandbox_id=nameless.id)
+    client.RemovePodSandbox(pod_sandbox_id=nameless.id)
     logind.begin()
     runtime.wait_calls("StopContainer", 1)
     told = shutdown(shim)
