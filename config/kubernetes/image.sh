@@ -21,7 +21,7 @@ stage=
 name=
 programs=(cri-device-shim cri-device-shim-bridge cri-device-shimctl cri-device-shim-agent)
 busybox=/bin/busybox
-applets=(cat chroot grep rm sh sleep tar touch)
+applets=(cat chroot rm sh sleep tar) # of fleet.sh
 # Which the daemon loads when it needs it, so that nothing names it.
 loaded=libmicrohttpd.so.12
 
@@ -51,11 +51,23 @@ parse_options() {
     [ -n "$name$stage" ] || die "what is it to be called? See --help"
 }
 
+check() {
+    local tool program
+    for tool in ldconfig ldd dpkg-query strip patchelf ${name:+buildah}; do
+        command -v "$tool" >/dev/null || die "$tool is missing; IMAGE_PACKAGES of config/packages.sh have it"
+    done
+    for program in "${programs[@]}"; do
+        [ -x "$build/shim/$program" ] || die "$build/shim/$program is missing; build it first, or say --build"
+    done
+    [ -z "$stage" ] || [ ! -e "$stage" ] || die "$stage is there already"
+    ! ldd "$busybox" >/dev/null 2>&1 || die "$busybox is not static; install busybox-static"
+}
+
 # The libraries that come along, each with the path it is found at. The C library is the node's own: its
 # parts belong to each other, and to the node's resolver.
 libraries() {
     local path
-    path=$(ldconfig -p | awk -v name=$loaded '$1 == name { print $NF; exit }')
+    path=$(ldconfig -p | awk -v name=$loaded '$1 == name && !found { print $NF; found = 1 }')
     [ -n "$path" ] || die "$loaded is missing"
     printf '%s\n' "$path"
     ldd "$path" "${programs[@]/#/$build/shim/}" | awk '$2 == "=>" && $3 ~ /^\// { print $3 }'
@@ -84,7 +96,6 @@ stage_build() {
     while read -r path; do
         c_library "$path" || brought+=("$path")
     done < <(libraries | sort -u)
-    [ ${#brought[@]} -gt 1 ] || die "what the programs in $build/shim need is not known"
     install -m 644 "${brought[@]}" -t "$to/lib/cri-device-shim"
     keep_copyrights "$busybox" "${brought[@]}"
     for program in "${programs[@]}"; do
@@ -105,7 +116,6 @@ stage_config() {
 stage_image() {
     local applet
     mkdir -p "$stage"/{bin,node,run,tmp,usr/share/doc}
-    ! ldd "$busybox" >/dev/null 2>&1 || die "$busybox is not static; install busybox-static"
     cp "$busybox" "$stage/bin/busybox"
     for applet in "${applets[@]}"; do
         ln -s busybox "$stage/bin/$applet"
@@ -120,8 +130,8 @@ stage_image() {
 }
 
 parse_options "$@"
+check
 if [ -n "$stage" ]; then
-    [ ! -e "$stage" ] || die "$stage is there already"
     stage_image
     exit 0
 fi

@@ -13,7 +13,7 @@ import built
 import kubelet_checkpoint
 from asking import by_token
 from criclient import Client
-from fleet import FleetNode, args_of, build_image
+from fleet import CHANGE_S, FleetNode, args_of, build_image
 from installed_node import BRIDGE, DAEMON, SOCKET
 from machine import SYSTEMD, missing_controllers
 from plugin import Plugin
@@ -103,7 +103,7 @@ def test_install_upgrade_and_remove(node, direct, closing):
     pod.wait_ready()
     assert node.pid(DAEMON) != daemon and node.pid("kubelet.service") == kubelet
     assert f"systemctl restart {DAEMON}" in pod.log()
-    pod.remove()  # by the connection of before
+    pod.remove()
 
     token = deviceplugin.ContainerAllocateResponse(annotations=by_token(GPU, "g0")).SerializeToString()
     node.path(CHECKPOINT).write_text(kubelet_checkpoint.encode(
@@ -133,7 +133,8 @@ def test_a_pod_that_is_killed_in_the_middle(node, direct):
         assert not pod.is_ready()
         direct.StopContainer(container_id=pod.id, timeout=0)
         pod.remove()
-    wait_until(lambda: node.active() == ALL and not unpacked(node), "the node is installed")
+    wait_until(lambda: node.active() == ALL and not unpacked(node), "the node is installed",
+               CHANGE_S)
     pod = node.run_pod(direct, "install", ONE, args)
     pod.wait_ready()
     assert "all files are as they should be" in pod.log() and node.pid("kubelet.service") == kubelet

@@ -10,7 +10,7 @@ import yaml
 
 import built
 from containerd import overlayfs_works
-from shim import ROOT
+from shim import BINARY, ROOT
 
 KUBERNETES = ROOT / "config/kubernetes"
 BASE = KUBERNETES / "base"
@@ -111,6 +111,15 @@ def test_k3s_has_the_installers_options(directory):
 def test_fleet_refuses_other_words(words):
     done = subprocess.run(["sh", KUBERNETES / "fleet.sh", *words], check=False, capture_output=True, text=True, timeout=60)
     assert done.returncode == 2 and "install, remove or ready" in done.stderr
+
+
+@pytest.mark.parametrize("words,error", [
+    ([], "what is it to be called"), (["--stage"], "--stage needs a value"), (["--push", "x"], "unknown option --push"),
+    (["--build", "/usr", "x"], "/usr/shim/cri-device-shim is missing; build it first"),
+    (["--build", BINARY.parents[1], "--stage", "/usr"], "/usr is there already")])
+def test_image_refuses(words, error):
+    done = subprocess.run([KUBERNETES / "image.sh", *words], check=False, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 1 and f"error: {error}" in done.stderr
 
 
 @pytest.fixture(name="release")

@@ -21,9 +21,10 @@ from criclient import log_lines
 from installed_node import InstalledNode
 from protos import cri
 from shim import ROOT
-from waiting import wait_until
+from waiting import GENEROUS_S, wait_until
 
 KUBERNETES = ROOT / "config/kubernetes"
+CHANGE_S = 3 * GENEROUS_S  # install.sh itself has a minute's patience with a kubelet
 _LOGS = "/var/log/pods"
 _PAUSE_S = 0.5  # a probe starts two processes in the container
 
@@ -107,7 +108,7 @@ class FleetPod:
         return self._client.ExecSync(container_id=self.id, cmd=self._probe, timeout=30).exit_code == 0
 
     def wait_ready(self):
-        wait_until(self._is_ready_yet, "the pod is ready", pause_s=_PAUSE_S)
+        wait_until(self._is_ready_yet, "the pod is ready", CHANGE_S, _PAUSE_S)
 
     def _is_ready_yet(self):
         try:
