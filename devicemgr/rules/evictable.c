@@ -189,13 +189,17 @@ size_t evictable_each(const struct state *state,
 
 bool evictable_all_known(const struct state *state)
 {
-    if (!state->settings.cluster || claims_len(&state->claims) == 0)
-        return true;
-    for (const struct claim *claim = state->claims.by_key; claim; claim = claim->hh.next) {
-        if (may_be_held(claim) && !consumers_find(state->tainted.consumers, claim->uid))
+    bool any = false;
+
+    for (const struct claim *claim = state->settings.cluster ? state->claims.by_key : NULL; claim;
+         claim = claim->hh.next) {
+        if (!may_be_held(claim))
+            continue;
+        if (!consumers_find(state->tainted.consumers, claim->uid))
             return false;
+        any = true;
     }
-    return state->tainted.told;
+    return !any || state->tainted.told;
 }
 
 void evictable_by(const struct state *state, const char *resource, const char *id,
