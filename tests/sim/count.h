@@ -192,6 +192,15 @@
     X(DOWN_REFUSED_ENDED, "those refused as their pod was ended")                                  \
     X(DOWN_SANDBOX_REFUSED, "sandboxes refused")                                                   \
     X(DOWN_MADE, "containers and sandboxes made beside it")                                        \
+    X(DOWN_TAINTED, "devices tainted beside it")                                                   \
+    X(DOWN_UNTAINTED, "and not any more")                                                          \
+    X(DOWN_EVICTED, "pods evicted beside it")                                                      \
+    X(DOWN_EVICTED_IN_ONE, "those while the machine goes down")                                    \
+    X(DOWN_SPARED, "those that need not go any more")                                              \
+    X(DOWN_STOPPED_FOR_BOTH, "containers stopped for both")                                        \
+    X(DOWN_REFUSED_TAINTED, "creates refused for a taint beside it")                               \
+    X(DOWN_DRAINED, "shims told to end beside shutdowns")                                          \
+    X(DOWN_DRAINED_IN_ONE, "those in the middle of one")                                           \
     X(DOWN_RUNS, "pods that run after it")
 
 enum count {

@@ -18,9 +18,13 @@ static bool is_asked(const struct dw_pod *pod, enum dw_asker asker)
 
 void down_ask(struct dw_pod *pod, enum dw_asker asker)
 {
-    bool is_due = pod->asks[DW_OPERATOR] == DW_DUE || pod->asks[DW_SHUTDOWN] == DW_DUE;
+    bool is_any = false, is_due = false;
 
-    if (!is_asked(pod, DW_OPERATOR) && !is_asked(pod, DW_SHUTDOWN) && !pod->may_refuse)
+    for (int other = 0; other < DW_ASKERS; other++) {
+        is_any = is_any || pod->asks[other] != DW_NOT_ASKED;
+        is_due = is_due || (pod->asks[other] == DW_DUE && !pod->unconfirmed);
+    }
+    if (!is_any && !pod->may_refuse)
         pod->sent = pod->was_down = false;
     if (pod->asks[asker] != DW_DUE)
         pod->asks[asker] = DW_ASKED;
@@ -42,7 +46,8 @@ const struct dw_stop *down_stop_of(const struct down_world *d, unsigned containe
 /* By the operator, or since the machine goes down; what was sent for that goes on to its end. */
 bool down_is_wanted(const struct down_world *d, const struct dw_pod *pod)
 {
-    return is_asked(pod, DW_OPERATOR) || is_asked(pod, DW_SHUTDOWN) || down_plan_ends(d, pod) ||
+    return is_asked(pod, DW_OPERATOR) || is_asked(pod, DW_SHUTDOWN) || is_asked(pod, DW_EVICTION) ||
+           down_plan_ends(d, pod) || pod->perhaps ||
            (pod->goes_on && pod->goes_on == pod->container);
 }
 
@@ -69,11 +74,16 @@ static void check_grace(struct down_world *d, const struct dw_pod *pod, uint64_t
     }
     if (pod->asks[DW_OPERATOR] == DW_DUE)
         most_ms = earlier_ms(most_ms, pod->end_grace_ms);
+    if (pod->asks[DW_EVICTION] == DW_DUE)
+        most_ms = earlier_ms(most_ms, pod->grace_ms);
     check_that(d->w, grace_ms >= GRACE_MS_MIN && grace_ms <= at_least(most_ms),
                "each has the shorter of its own grace and what its group has: u%u has %" PRIu64
                " of %" PRIu64 " ms",
                pod->uid, grace_ms, most_ms);
-    if (pod->sent || pod->vague || is_asked(pod, DW_OPERATOR) || least_ms == DW_NEVER)
+    if (is_asked(pod, DW_EVICTION) && is_asked(pod, DW_SHUTDOWN))
+        count_add(COUNT_DOWN_STOPPED_FOR_BOTH);
+    if (pod->sent || pod->vague || is_asked(pod, DW_OPERATOR) || is_asked(pod, DW_EVICTION) ||
+        least_ms == DW_NEVER)
         return;
     check_that(d->w, grace_ms >= least_ms, "and no less: u%u has %" PRIu64 " of %" PRIu64 " ms",
                pod->uid, grace_ms, least_ms);
@@ -88,7 +98,7 @@ void down_judge_stop(struct down_world *d, struct dw_pod *pod, uint64_t grace_ms
                pod->uid);
     check_that(d->w,
                d->plan.state != DW_BY_KUBELET || is_asked(pod, DW_OPERATOR) ||
-                   is_asked(pod, DW_SHUTDOWN) || pod->goes_on,
+                   is_asked(pod, DW_SHUTDOWN) || is_asked(pod, DW_EVICTION) || pod->goes_on,
                "who is ended by the kubelet is left to it: u%u", pod->uid);
     check_that(d->w, !stop || stop->kills_ms > d->now_ms + grace_ms,
                "one that is being stopped is told so again only to end sooner: c%u",
@@ -111,8 +121,8 @@ void down_judge_box_stop(struct down_world *d, unsigned sandbox)
 
         check_that(d->w,
                    !pod->there || pod->sandbox != sandbox ||
-                       (d->plan.state != DW_NONE &&
-                        (is_asked(pod, DW_SHUTDOWN) || down_plan_ends(d, pod) || pod->may_refuse)),
+                       (d->plan.state != DW_NONE && (is_asked(pod, DW_SHUTDOWN) || pod->perhaps ||
+                                                     down_plan_ends(d, pod) || pod->may_refuse)),
                    "no sandbox is stopped but of who is ended since the machine goes down: s%u",
                    sandbox);
         check_that(d->w,
@@ -153,6 +163,12 @@ static void check_box(struct down_world *d, const struct dw_pod *pod, const stru
                "a sandbox of which nothing runs any more is stopped: s%u", pod->sandbox);
 }
 
+static bool is_due(const struct dw_pod *pod)
+{
+    return pod->asks[DW_SHUTDOWN] == DW_DUE || pod->asks[DW_OPERATOR] == DW_DUE ||
+           (pod->asks[DW_EVICTION] == DW_DUE && !pod->unconfirmed && !pod->loose);
+}
+
 /* What it shows to run and is to end is told so. */
 void down_judge_listed(struct down_world *d)
 {
@@ -164,9 +180,7 @@ void down_judge_listed(struct down_world *d)
         if (!pod->there || pod->uid != was->uid || !was->runs || !pod->runs ||
             pod->container != was->container)
             continue;
-        check_that(d->w,
-                   (pod->asks[DW_SHUTDOWN] != DW_DUE && pod->asks[DW_OPERATOR] != DW_DUE) ||
-                       down_stop_of(d, pod->container),
+        check_that(d->w, !is_due(pod) || down_stop_of(d, pod->container),
                    "each is told to end when its turn has come: u%u", pod->uid);
     }
 }
@@ -183,10 +197,13 @@ void down_judge_refused(struct down_world *d, const struct dw_pod *pod, int code
                    "only while the machine goes down all is refused, for now: u%u", pod->uid);
     } else if (strstr(message, "is ended on this node")) {
         count_add(COUNT_DOWN_REFUSED_ENDED);
-        check_that(d->w, is_asked(pod, DW_OPERATOR) || pod->may_refuse,
+        check_that(d->w,
+                   is_asked(pod, DW_OPERATOR) || is_asked(pod, DW_EVICTION) || pod->may_refuse,
                    "only of pods that are to end no container is made: u%u", pod->uid);
     } else {
-        check_that(d->w, pod->device && d->plan.state == DW_NONE,
+        if (strstr(message, "tainted"))
+            count_add(COUNT_DOWN_REFUSED_TAINTED);
+        check_that(d->w, pod->device && (d->plan.state == DW_NONE || d->draining),
                    "who asks for no device is not refused, and all are alike: u%u: %s", pod->uid,
                    message);
     }
@@ -197,7 +214,9 @@ void down_judge_made(struct down_world *d, struct dw_pod *pod)
     count_add(COUNT_DOWN_MADE);
     check_that(d->w, d->plan.state == DW_NONE, "nothing is made while the machine goes down: u%u",
                pod->uid);
-    check_that(d->w, pod->asks[DW_OPERATOR] != DW_DUE,
+    check_that(d->w,
+               pod->asks[DW_OPERATOR] != DW_DUE &&
+                   (pod->asks[DW_EVICTION] != DW_DUE || pod->unconfirmed || pod->loose),
                "none is made of a pod that is being ended: u%u", pod->uid);
     pod->may_refuse = false; /* that came to its end */
     pod->goes_on = 0;
@@ -212,7 +231,8 @@ void down_judge_sandbox_refused(struct down_world *d, const struct dw_pod *pod, 
                    "no sandbox is refused for a shutdown that is not: u%u", pod->uid);
     } else {
         check_that(d->w,
-                   d->plan.state == DW_NONE && (is_asked(pod, DW_OPERATOR) || pod->may_refuse),
+                   d->plan.state == DW_NONE && (is_asked(pod, DW_OPERATOR) ||
+                                                is_asked(pod, DW_EVICTION) || pod->may_refuse),
                    "no sandbox is refused but of a pod that is to end: u%u", pod->uid);
     }
 }
@@ -240,6 +260,7 @@ void down_judge(struct down_world *d)
     for (size_t i = 0; i < DW_PODS; i++)
         d->pods[i].was_down = d->pods[i].was_down || !d->pods[i].runs;
     down_plan_judge(d);
+    down_taint_judge(d);
     check_that(
         d->w, devicemgr_sandbox_refused(d->core, "another", &refusal) == (d->plan.state != DW_NONE),
         "while the machine goes down no sandbox is run, and only then");
@@ -266,7 +287,7 @@ void down_judge_rest(struct down_world *d)
     /* of a pod that the runtime has forgotten it is not known that it does not come back */
     for (const struct row *row = d->rows; row; row = row->next)
         check_that(d->w,
-                   row->kind != DEVICEMGR_RECORD_SHUTDOWN &&
+                   row->kind != DEVICEMGR_RECORD_SHUTDOWN && row->kind != DEVICEMGR_RECORD_ORDER &&
                        (row->kind != DEVICEMGR_RECORD_ENDING || !down_pod_of(d, row->key[0])),
                    "what is over is kept no more: %s", row->key[0]);
 }

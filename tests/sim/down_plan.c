@@ -163,7 +163,7 @@ static void shorten(struct down_world *d)
 /* If so, what the operator asks for waits for the next commit with it. */
 static void ask_perhaps(struct dw_pod *pod)
 {
-    pod->vague = true;
+    pod->vague = pod->perhaps = true;
     if (pod->asks[DW_OPERATOR] == DW_CARRIED)
         pod->asks[DW_OPERATOR] = DW_ASKED;
 }
@@ -299,7 +299,7 @@ static void note_left(struct down_world *d)
 
 static void follow(struct down_world *d)
 {
-    if (d->plan.state != DW_IN_GROUPS || !d->listed)
+    if (d->plan.state != DW_IN_GROUPS || !d->listed || d->draining)
         return;
     take_in(d);
     ask(d);
@@ -433,10 +433,11 @@ void down_plan_judge(struct down_world *d)
         return;
     check_that(d->w, plan->state == DW_OVER || !is_late(d),
                "the machine is not held up for longer than it waits");
-    check_that(d->w, plan->state != DW_BEGUN || !may_plan(d), "what can be begun is begun");
+    check_that(d->w, plan->state != DW_BEGUN || !may_plan(d) || d->draining,
+               "what can be begun is begun");
     check_that(d->w, plan->state != DW_OVER || d->now_ms < plan->over_ms + GIVEN_UP_MS,
                "a machine that has not gone down is used again");
-    if (plan->state != DW_IN_GROUPS || !d->listed)
+    if (plan->state != DW_IN_GROUPS || !d->listed || d->draining)
         return;
     check_that(d->w, d->now_ms < plan->group_ms + plan->groups[plan->group].most_ms,
                "a group has its time and no more: %zu", plan->group);
@@ -481,6 +482,7 @@ void down_plan_end(struct down_world *d)
         if (pod->asks[DW_SHUTDOWN] != DW_NOT_ASKED || down_plan_ends(d, pod))
             note_goes_on(d, pod);
         pod->asks[DW_SHUTDOWN] = DW_NOT_ASKED;
+        pod->perhaps = false;
     }
     d->plan = (struct dw_plan){.state = DW_NONE};
 }

@@ -8,7 +8,7 @@
 #include "tests/sim/down_world.h"
 
 static const char *const ASKERS[DW_ASKERS] = {
-    [DW_OPERATOR] = "operator", [DW_SHUTDOWN] = "shutdown"};
+    [DW_OPERATOR] = "operator", [DW_SHUTDOWN] = "shutdown", [DW_EVICTION] = "eviction"};
 
 /* ---- an ending ---- */
 
@@ -21,7 +21,7 @@ struct asks {
 /* What the machine's last shutdown has asked for is over with it. */
 static struct asks read_asks(const struct down_world *d, const void *value, size_t bytes)
 {
-    struct asks asks = {.grace_ms = {DW_NEVER, DW_NEVER}};
+    struct asks asks = {.grace_ms = {DW_NEVER, DW_NEVER, DW_NEVER}};
     Checkpoint__V1__Ending *row = checkpoint__v1__ending__unpack(NULL, bytes, value);
     char boot[16];
 
@@ -68,7 +68,7 @@ static struct asks stored_asks(const struct down_world *d, const struct dw_pod *
         if (row->kind == DEVICEMGR_RECORD_ENDING && strcmp(row->key[0], uid) == 0)
             return read_asks(d, row->value, row->bytes);
     }
-    return (struct asks){.grace_ms = {DW_NEVER, DW_NEVER}};
+    return (struct asks){.grace_ms = {DW_NEVER, DW_NEVER, DW_NEVER}};
 }
 
 /* ---- the shutdown ---- */
@@ -140,8 +140,11 @@ void down_rows_restored(struct down_world *d)
         pod->least_ms = pod->most_ms = asks.grace_ms[DW_SHUTDOWN];
         pod->asked_ms = asks.asked_ms[DW_SHUTDOWN];
         pod->vague = asks.is[DW_SHUTDOWN];
+        pod->perhaps = false;
         for (int asker = 0; asker < DW_ASKERS; asker++)
             pod->asks[asker] = asks.is[asker] ? DW_DUE : DW_NOT_ASKED;
+        /* what a shutdown has asked for beside it may be taken back by this start */
+        pod->unconfirmed = asks.is[DW_EVICTION] && !asks.is[DW_OPERATOR];
     }
     d->plan = stored_plan(d);
 }
@@ -159,6 +162,10 @@ static void check_asks(struct down_world *d, const struct dw_pod *pod)
 
     check_that(d->w, asks.is[DW_OPERATOR] == (pod->asks[DW_OPERATOR] != DW_NOT_ASKED),
                "what an operator asks for is stored, or that he does not any more: u%u", pod->uid);
+    check_that(d->w,
+               !d->listed || pod->loose ||
+                   asks.is[DW_EVICTION] == (pod->asks[DW_EVICTION] != DW_NOT_ASKED),
+               "whom a taint makes go is stored, or that it does not any more: u%u", pod->uid);
     check_that(d->w, asks.is[DW_SHUTDOWN] || pod->asks[DW_SHUTDOWN] == DW_NOT_ASKED,
                "whom the shutdown ends is stored: u%u", pod->uid);
     check_that(d->w,

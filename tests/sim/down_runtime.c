@@ -182,5 +182,6 @@ void down_list_ends(struct down_world *d)
         down_texts_fini(&texts[i]);
     down_shim_run(d);
     down_judge_listed(d);
+    down_taint_listed(d);
     d->taking_list = false;
 }

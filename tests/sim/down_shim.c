@@ -167,15 +167,23 @@ static void on_verdict(void *user, uint64_t create, const struct devicemgr_verdi
 
 static void on_event(void *user, const struct devicemgr_event *event)
 {
-    (void)user;
-    (void)event;
+    struct down_world *d = user;
+    struct dw_pod *pod = event->pod_uid ? down_pod_of(d, event->pod_uid) : NULL;
+
+    if (!pod || !event->word || strcmp(event->word, DEVICEMGR_ASKER_EVICTION) != 0)
+        return;
+    down_plan_observe(d);
+    if (event->kind == DEVICEMGR_EVENT_ENDING)
+        down_taint_asked(d, pod);
+    else if (event->kind == DEVICEMGR_EVENT_SPARED)
+        down_taint_spared(d, pod);
 }
 
 static void on_steered(void *user, uint64_t number, const struct devicemgr_steered *steered)
 {
     struct down_world *d = user;
 
-    (void)number;
+    down_taint_answered(d, number, steered->code == 0);
     if (steered->code != 0 && steered->code != 10)
         d->operator_refused = true;
 }
@@ -238,7 +246,7 @@ void down_shim_start(struct down_world *d)
 
     down_boot_id(d, boot);
     settings = settings_of(d, boot);
-    d->listed = d->listing = d->store_fails = false;
+    d->listed = d->listing = d->store_fails = d->draining = false;
     d->epoch = 0;
     d->core = devicemgr_new(&settings, &PORTS, d);
     for (const struct row *row = d->rows; row; row = row->next) {
@@ -249,6 +257,7 @@ void down_shim_start(struct down_world *d)
     }
     devicemgr_restored(d->core, d->now_ms);
     down_rows_restored(d);
+    down_taint_restored(d);
     down_plan_restored(d);
     list_devices(d);
     devicemgr_kubelet_listed(d->core, d->now_ms);
@@ -283,6 +292,15 @@ void down_shim_kill(struct down_world *d)
     memset(d->stops, 0, sizeof d->stops);
     memset(d->boxes, 0, sizeof d->boxes);
     down_pods_shim_ended(d);
+}
+
+void down_shim_drains(struct down_world *d)
+{
+    count_add(d->plan.state == DW_NONE ? COUNT_DOWN_DRAINED : COUNT_DOWN_DRAINED_IN_ONE);
+    down_note(d, "the shim is told to end");
+    d->draining = true;
+    devicemgr_drain(d->core, d->now_ms);
+    down_shim_run(d);
 }
 
 void down_shim_end(struct down_world *d)

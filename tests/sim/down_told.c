@@ -125,7 +125,7 @@ void down_operator_takes_back(struct down_world *d, struct dw_pod *pod)
 {
     char text[16];
 
-    if (pod->asks[DW_OPERATOR] == DW_NOT_ASKED)
+    if (pod->asks[DW_OPERATOR] == DW_NOT_ASKED || d->draining)
         return;
     snprintf(text, sizeof text, "u%u", pod->uid);
     down_note(d, "an operator does not end %s any more", text);

@@ -98,6 +98,10 @@ static void boot(struct down_world *d)
 
 static void shim_dies(struct down_world *d)
 {
+    if (!d->draining && rng_percent(&d->rng, 40)) {
+        down_shim_drains(d);
+        return;
+    }
     down_shim_kill(d);
     down_shim_start(d);
 }
@@ -135,6 +139,8 @@ static void happen(struct down_world *d)
         boot(d);
     else if (d->plan.state == DW_BY_KUBELET && what < 156)
         down_pod_stops(d, pod);
+    else if (what < 160)
+        down_taint_acts(d);
     else
         down_shim_pass(d, rng_delay_ms(&d->rng, 15000));
 }
@@ -150,6 +156,8 @@ static void settle(struct down_world *d, size_t steps)
         down_list_ends(d);
         down_shim_commit_ends(d, false);
         down_boxes_stop(d);
+        if (d->healing)
+            down_taint_heals(d);
         for (size_t i = 0; i < DW_PODS && !*d->w->broken; i++) {
             if (d->plan.state == DW_BY_KUBELET)
                 down_pod_stops(d, &d->pods[i]);
@@ -163,6 +171,10 @@ static void settle(struct down_world *d, size_t steps)
 /* The shutdown that there is, or another one, comes to its end. */
 static void go_down(struct down_world *d)
 {
+    if (d->draining) {
+        down_shim_kill(d);
+        down_shim_start(d);
+    }
     if (!d->goes_down)
         down_begins(d);
     d->off = false;
@@ -188,6 +200,7 @@ static void come_back(struct down_world *d)
     }
     for (size_t i = 0; i < DW_PODS && !*d->w->broken; i++)
         down_operator_takes_back(d, &d->pods[i]);
+    d->healing = true;
     settle(d, REST_STEPS);
     if (!*d->w->broken)
         down_judge_rest(d);

@@ -2,7 +2,7 @@
  * A world beside the large one, of a machine that goes down, or does not after all: pods of
  * different priorities, with devices and without; who tells of it, once more, too late, or not with
  * all that there is to know; an operator who ends the same pods; a kubelet that makes pods anew in
- * the middle, or ends them itself; a runtime that does not answer; a store that is slow or fails; a
+ * the middle, or ends them itself; devices that are tainted, whose pods are evicted; a runtime that does not answer; a store that is slow or fails; a
  * shim that is killed at any time, and a machine that boots again.
  *
  * Its judge has the whole course of a shutdown in words of its own (`down_plan.c`), and looks at
@@ -15,7 +15,7 @@
  *
  * `down_world.c` is what happens, `down_shim.c` the core with its ports, `down_rows.c` what the
  * rows say, `down_pod.c` the kubelet,
- * `down_runtime.c` the runtime, `down_told.c` who tells, and the operator, `down_plan.c` how far a
+ * `down_taint.c` taints and evictions, `down_runtime.c` the runtime, `down_told.c` who tells, and the operator, `down_plan.c` how far a
  * shutdown has come, `down_judge.c` the other properties.
  */
 #ifndef TESTS_SIM_DOWN_WORLD_H
@@ -42,7 +42,7 @@ static inline uint64_t earlier_ms(uint64_t a, uint64_t b)
     return a < b ? a : b;
 }
 
-enum dw_asker { DW_OPERATOR, DW_SHUTDOWN, DW_ASKERS };
+enum dw_asker { DW_OPERATOR, DW_SHUTDOWN, DW_EVICTION, DW_ASKERS };
 
 /* How far it is with what one of them asks for. */
 enum dw_ask {
@@ -81,6 +81,9 @@ struct dw_pod {
     enum dw_ask asks[DW_ASKERS];
     uint64_t end_grace_ms;      /* the shortest that the operator has asked for */
     uint64_t asked_ms;          /* when the shutdown asked first */
+    bool loose;                 /* its eviction may be called off: its sandbox was stopped since */
+    bool unconfirmed;           /* an earlier shim asked, for a taint: nothing may be sent yet */
+    bool perhaps;               /* the shutdown may have asked, or the one before it */
     bool vague;                 /* it may have asked before, or not again, for all that is known */
     bool was_down;              /* nothing of it ran, at least once since somebody asked first */
     uint64_t least_ms, most_ms; /* what the shutdown leaves it, when it asks */
@@ -101,6 +104,13 @@ struct dw_stop {
 struct dw_box_stop {
     uint64_t op; /* 0: free, or over */
     unsigned sandbox;
+};
+
+/* What an operator asks for is not answered. */
+struct dw_taint {
+    uint64_t number; /* 0: nothing */
+    size_t place;    /* whose device */
+    bool on;
 };
 
 /* ---- how far the shutdown has come ---- */
@@ -147,6 +157,7 @@ struct down_world {
     struct devicemgr *core;
     uint64_t now_ms; /* since the boot */
     bool calm;       /* no troubles any more */
+    bool healing;    /* nor any taints */
     unsigned boot;
     uint64_t number; /* the last of any kind that this world has given */
     unsigned last_uid, last_sandbox, last_container;
@@ -175,6 +186,9 @@ struct down_world {
     struct dw_known known;
     uint64_t given_up_ms;
     struct dw_plan plan;
+    bool draining;         /* the shim was told to end */
+    bool tainted[DW_PODS]; /* that pod's device, whoever has the place */
+    struct dw_taint taint;
     bool operator_refused; /* what he asked for last was */
 };
 
@@ -190,6 +204,8 @@ void down_note(const struct down_world *d, const char *format, ...)
 
 void down_shim_start(struct down_world *d);
 void down_shim_kill(struct down_world *d);
+/* It is told to end, and goes on until it is killed. */
+void down_shim_drains(struct down_world *d);
 void down_shim_end(struct down_world *d);
 /* Its settings have groups, or none, from now on. */
 void down_shim_reload(struct down_world *d);
@@ -258,6 +274,21 @@ void down_cancelled(struct down_world *d);
 void down_told(struct down_world *d, bool known, bool whole);
 void down_operator_acts(struct down_world *d, struct dw_pod *pod);
 void down_operator_takes_back(struct down_world *d, struct dw_pod *pod);
+
+/* ---- down_taint.c ---- */
+
+void down_taint_acts(struct down_world *d);
+/* Takes one more back. */
+void down_taint_heals(struct down_world *d);
+void down_taint_answered(struct down_world *d, uint64_t number, bool done);
+/* By the rows. */
+void down_taint_restored(struct down_world *d);
+/* The core's word: it is to go for a taint, or not any more. */
+void down_taint_asked(struct down_world *d, struct dw_pod *pod);
+void down_taint_spared(struct down_world *d, struct dw_pod *pod);
+/* A list was taken, and looked at. */
+void down_taint_listed(struct down_world *d);
+void down_taint_judge(struct down_world *d);
 
 /* ---- down_plan.c ---- */
 

@@ -368,7 +368,7 @@ void taint_claims_shim_started(struct taint_world *t)
 
         if (!is)
             continue;
-        claim->kept = true;
+        claim->kept = strcmp(is->state, "owed") != 0;
         claim->devices = is->has_response;
         for (size_t i = 0; i < is->n_users; i++)
             note_user(t, claim, is->users[i]->sandbox_id);

@@ -354,7 +354,7 @@ bool taint_facts_untold(const struct taint_world *t)
 
     for (size_t i = 0; i < TW_CLAIMS; i++) {
         untold = untold || t->claims[i].asked;
-        any = any || t->claims[i].there;
+        any = any || t->claims[i].kept;
     }
     return t->cluster && any && untold;
 }

@@ -122,31 +122,29 @@ static void add_clusters(void *user, const struct tw_cluster_taint *taint)
         (struct in_force){taint->key, taint->value, taint->effect, taint->added_ms, true};
 }
 
-static struct in_force_list in_force(const struct taint_world *t, size_t resource, size_t device,
-                                     enum certainty certainty)
+static void in_force(const struct taint_world *t, size_t resource, size_t device,
+                     enum certainty certainty, struct in_force_list *list)
 {
-    struct in_force_list list = {.len = 0};
-
+    list->len = 0; /* the rest is not looked at, and large */
     for (unsigned key = 0; key < TW_KEYS; key++) {
         for (unsigned effect = 0; effect < TW_EFFECTS; effect++) {
             const struct tw_cell *cell = &t->cells[resource][device][key][effect];
 
             if (!cell->pending || certainty != CERTAIN)
-                add_version(&list, t, &cell->is, key, (enum tw_effect)effect);
+                add_version(list, t, &cell->is, key, (enum tw_effect)effect);
             if (cell->pending && certainty == PERHAPS)
-                add_version(&list, t, &cell->next, key, (enum tw_effect)effect);
+                add_version(list, t, &cell->next, key, (enum tw_effect)effect);
         }
     }
     for (size_t i = 0; i < t->sets_len; i++) {
         const struct tw_set *set = &t->sets[i];
 
         if (set->resource == resource && (set->device < 0 || (size_t)set->device == device))
-            list.v[list.len++] =
+            list->v[list->len++] =
                 (struct in_force){set->key, set->value, set->effect, set->added_ms, false};
     }
     if (resource == TW_DRIVER)
-        taint_facts_each(&t->told, device, add_clusters, &list);
-    return list;
+        taint_facts_each(&t->told, device, add_clusters, list);
 }
 
 /* ---- when one is to go ---- */
@@ -165,9 +163,10 @@ static bool evicts_here(const struct taint_world *t, const struct tw_pod *pod,
 static uint64_t device_ms(const struct taint_world *t, const struct tw_pod *pod, size_t device,
                           enum certainty certainty)
 {
-    const struct in_force_list list = in_force(t, pod->resource, device, certainty);
     uint64_t first_ms = TW_NEVER;
+    struct in_force_list list;
 
+    in_force(t, pod->resource, device, certainty, &list);
     for (size_t i = 0; i < list.len; i++) {
         uint64_t ms =
             evicts_here(t, pod, &list.v[i]) ? until_ms(t, pod, device, &list.v[i]) : TW_NEVER;
@@ -298,9 +297,12 @@ uint64_t taint_may_besides_cluster_ms(const struct taint_world *t, const struct 
     uint64_t first_ms = TW_NEVER;
 
     for (size_t d = 0; d < taint_resource_devices(pod->resource); d++) {
-        struct in_force_list list = in_force(t, pod->resource, d, STORED);
+        struct in_force_list list;
 
-        for (size_t i = 0; (pod->mask & 1u << d) && i < list.len; i++) {
+        if ((pod->mask & 1u << d) == 0)
+            continue;
+        in_force(t, pod->resource, d, STORED, &list);
+        for (size_t i = 0; i < list.len; i++) {
             uint64_t ms = list.v[i].clusters || !evicts_here(t, pod, &list.v[i])
                               ? TW_NEVER
                               : until_ms(t, pod, d, &list.v[i]);
@@ -314,9 +316,12 @@ uint64_t taint_may_besides_cluster_ms(const struct taint_world *t, const struct 
 bool taint_claim_spares(const struct taint_world *t, const struct tw_pod *pod)
 {
     for (size_t d = 0; d < taint_resource_devices(pod->resource); d++) {
-        struct in_force_list list = in_force(t, pod->resource, d, CERTAIN);
+        struct in_force_list list;
 
-        for (size_t i = 0; (pod->mask & 1u << d) && i < list.len; i++) {
+        if ((pod->mask & 1u << d) == 0)
+            continue;
+        in_force(t, pod->resource, d, CERTAIN, &list);
+        for (size_t i = 0; i < list.len; i++) {
             if (evicts_here(t, pod, &list.v[i]) && annotated_ms(pod, &list.v[i]) <= t->now_ms &&
                 until_ms(t, pod, d, &list.v[i]) > t->now_ms)
                 return true;
@@ -371,9 +376,12 @@ static bool has(const struct taint_world *t, const struct tw_pod *pod, unsigned 
                 enum tw_effect effect, enum certainty certainty)
 {
     for (size_t d = 0; d < taint_resource_devices(pod->resource); d++) {
-        const struct in_force_list list = in_force(t, pod->resource, d, certainty);
+        struct in_force_list list;
 
-        for (size_t i = 0; mask & 1u << d && i < list.len; i++) {
+        if ((mask & 1u << d) == 0)
+            continue;
+        in_force(t, pod->resource, d, certainty, &list);
+        for (size_t i = 0; i < list.len; i++) {
             if (list.v[i].effect == effect && until_ms(t, pod, d, &list.v[i]) <= t->now_ms)
                 return true;
         }
@@ -396,8 +404,9 @@ bool taint_may_have(const struct taint_world *t, const struct tw_pod *pod, unsig
 static bool keeps_back(const struct taint_world *t, size_t resource, size_t device,
                        enum certainty certainty)
 {
-    const struct in_force_list list = in_force(t, resource, device, certainty);
+    struct in_force_list list;
 
+    in_force(t, resource, device, certainty, &list);
     for (size_t i = 0; i < list.len; i++) {
         if (list.v[i].effect != TW_NONE)
             return true;

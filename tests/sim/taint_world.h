@@ -114,7 +114,7 @@ struct tw_claim {
     uint64_t unprepare; /* asked for; 0: it is not */
     bool prepared;
     /* the shim's, in this life */
-    bool kept;      /* it was asked to prepare it, or has a row of it */
+    bool kept;      /* it was asked to prepare it, or has a row that says so */
     bool devices;   /* it knows which they are */
     bool asked;     /* it wants to know what the cluster has of it, and was not told since */
     bool told;      /* it was told */
