@@ -4,7 +4,7 @@ and come back, and an API server.
     node = ClaimsNode(directory, seed); node.start()
     pod = node.come([node.claim(GPU), node.claim(GPU, NIC)])   # one of its claims has devices of both drivers
     node.settle()                           # until all pods run, or are gone; says what is wrong then
-    node.down("driver"); node.up("driver")  # node.slots[GPU] is one of them
+    node.down("driver"); node.up("driver")  # node.slots[GPU] is one of them, which may move to the kubelet
     node.reboot(KILL, node.parts, pause)
     node.violations                         # that were seen on the way
 
@@ -71,9 +71,9 @@ class _Runtime(NodeRuntime):
 
 
 class ClaimsNode(Parts):
-    """`dra`: settings of that table."""
+    """`dra`: settings of that table; `settings`: of others."""
 
-    def __init__(self, directory, seed="", dra=None):
+    def __init__(self, directory, seed="", dra=None, **settings):
         super().__init__(directory)
         self.violations = []
         self.came = 0
@@ -86,7 +86,7 @@ class ClaimsNode(Parts):
         self.managers = {part: Supervisor(self.directory, name=f"notify.{part}") for part in ("daemon", "bridge")}
         self.daemon = supervised(NodeShim, self.managers["daemon"])(
             self.directory, self.directory / "k", dra={"wipe_after": "200ms", **(dra or {})},
-            cluster={"enabled": True, "socket": str(self.run_dir / "agent.sock")})
+            cluster={"enabled": True, "socket": str(self.run_dir / "agent.sock")}, **settings)
         self.bridge = supervised(Bridge, self.managers["bridge"])(self.daemon.config_path,
                                                                   self.directory / "bridge.log")
         self.agent = Agent(self.directory, self.server.kubeconfig(self.directory / "kubelet.conf", NODE))
@@ -96,14 +96,14 @@ class ClaimsNode(Parts):
                                      self.daemon.socket, seed)
         self.books = {name: Book(name, _POOLS[name], seed, self.allocations, self._holders,
                                  self.runtime.cdi_files, self._is_forced) for name in DRIVERS}
-        self.slots = {name: Slot(lambda instance, name=name: self._make_driver(name, instance)) for name in DRIVERS}
+        self.slots = {name: Slot(lambda *is_, name=name: self._make_driver(name, *is_)) for name in DRIVERS}
         self.parts = {"kubelet": [self.kubelet], "driver": list(self.slots.values()), "agent": [self.agent],
                       "bridge": [self.bridge], "daemon": [self.daemon], "runtime": [self.runtime]}
 
-    def _make_driver(self, name, instance):
+    def _make_driver(self, name, instance, moved):
         services = [V1, V1BETA1] if name == GPU else [V1BETA1]
-        return WatchedDriver(self.daemon.registry_dir, self.directory / "plugins", name, services, instance,
-                             book=self.books[name])
+        return WatchedDriver(self.registrations.registry if moved else self.daemon.registry_dir, self.directory / "plugins", name, services, instance,
+                             book=self.books[name], moved=moved)
 
     def start(self):
         self.power_on(["runtime", "daemon", "agent", "bridge", "driver", "kubelet"])
@@ -223,6 +223,7 @@ class ClaimsNode(Parts):
         self.publish()
         try:
             wait_until(self._is_settled, "all pods run or are gone")
+            wait_until(lambda: not self._left_over(), "what is owed is told")
             self.server.wait_watched("resourceslices")
         except AssertionError as error:
             return [str(error), *(f"{pod}, runs {self.runtime.claims_in(pod.uid)}"

@@ -94,7 +94,7 @@ class KubeletClaims:
 
     def start(self):
         with self._changed:
-            self._entries = json.loads(self._path.read_text()) if self._path.exists() else {}
+            self._entries = self._read()
             self._life = _Life(self._cri_socket)
             self.drivers.start()
             self._spawn(self._collect)
@@ -137,7 +137,7 @@ class KubeletClaims:
         """`force`: the API server forgets it at once."""
         with self._changed:
             pod.deleting = True
-            pod.forced = force
+            pod.forced = pod.forced or force  # who has forgotten it does not learn of it again
             self._tell(pod)
 
     def _tell(self, pod):
@@ -321,7 +321,20 @@ class KubeletClaims:
                 except _Failed as why:
                     self.failures[str(why)] += 1
 
+    # ---- the state file (pkg/kubelet/cm/dra/state); nobody looks at its sum ----
+
+    def _read(self):
+        if not self._path.exists():
+            return {}
+        data = json.loads(json.loads(self._path.read_text())["Data"])
+        return {one["ClaimUID"]: {"pods": list(one["PodUIDs"]), "devices": {
+            name: [cdi for device in state["Devices"] or () for cdi in device["CDIDeviceIDs"]]
+            for name, state in one["DriverState"].items()}} for one in data["ClaimInfoStateList"]}
+
     def _write(self):
+        claims = [{"ClaimUID": uid, "PodUIDs": {pod: {} for pod in entry["pods"]}, "DriverState": {
+            name: {"Devices": [{"CDIDeviceIDs": [cdi]} for cdi in names] or None}
+            for name, names in entry["devices"].items()}} for uid, entry in self._entries.items()]
         beside = self._path.with_suffix(".tmp")
-        beside.write_text(json.dumps(self._entries))
+        beside.write_text(json.dumps({"Data": json.dumps({"ClaimInfoStateList": claims}), "Checksum": 0}))
         os.replace(beside, self._path)

@@ -80,6 +80,8 @@ class _State:
         handler = getattr(self, f"_{call.method}", None)
         if handler is None:
             return Reply(call.messages)
+        if not call.messages and call.over.is_set():
+            return Reply((), grpc.StatusCode.CANCELLED, "it was reset before its request was whole")
         try:
             request = call.parsed()
         except DecodeError as error:

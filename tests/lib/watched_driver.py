@@ -1,8 +1,8 @@
 """A DRA driver that dies in the middle of its calls, and a book of what is asked of it and must not be.
 
     book = Book("gpu.example.com", "node-1", seed, allocations, holders, cdi_files, excused)
-    slot = Slot(lambda instance: WatchedDriver(registry_dir, plugins_dir, name, services, instance, book=book))
-    slot.start(); slot.kill(); slot.start(); slot.roll_over(0.1)
+    slot = Slot(lambda instance, moved: WatchedDriver(registry_dir, plugins_dir, name, services, instance, book=book))
+    slot.start(); slot.kill(); slot.start(); slot.roll_over(0.1); slot.move(0.1, both=True)
     book.judge()        # what was wrong
 """
 
@@ -23,10 +23,12 @@ _TAKES_S = 0.05  # at most, a driver for a claim
 
 class _Call:
     """One claim's part in a call of a driver. `counts`: whoever asked was there until its end; what a
-    daemon has asked that died meanwhile does not."""
+    daemon has asked that died meanwhile does not. `may_meet`: another that is so, too: two pods that begin together
+    have a kubelet prepare their claim twice."""
 
-    def __init__(self, what):
+    def __init__(self, what, may_meet):
         self.what = what
+        self.may_meet = may_meet
         self.counts = None
 
 
@@ -34,12 +36,14 @@ class WatchedDriver(Driver):
     """Takes its time, and dies with its calls, of which it has done none or one whole claim. What it has prepared
     is on its disk; a device that it has prepared for one claim it prepares for no other.
 
-    `book`: what the instances of one driver have in common, and what they saw.
+    `book`: what the instances of one driver have in common, and what they saw. `moved`: it registers with the kubelet
+    itself.
     """
 
-    def __init__(self, *arguments, book, **settings):
+    def __init__(self, *arguments, book, moved=False, **settings):
         super().__init__(*arguments, pool=book.pool, **settings)
         self.book = book
+        self.moved = moved
         self.prepared, self._serial = book.prepared, book.serial
         self.on_prepare, self.on_unprepare = self._take, self._give_back
         self._dying = threading.Event()
@@ -141,7 +145,7 @@ class Book:
         return f"{self.name}/device={uid}"
 
     def begin(self, driver, what, uid):
-        call = _Call(f"{what} {uid}")
+        call = _Call(f"{what} {uid}", driver.moved and what == "prepare")
         if what == "prepare":
             self._look_for_holder(uid)
         with self._lock:
@@ -182,19 +186,20 @@ class Book:
         with self._lock:
             return self.violations + [
                 f"{self.name} was asked at once: {one.what}, {other.what}"
-                for one, other in self._together if one.counts and other.counts]
+                for one, other in self._together
+                if one.counts and other.counts and not (one.may_meet and other.may_meet)]
 
 
 class Slot:
-    """A driver's place on a node: one instance of it, two while it is rolled over. `make(instance)` makes one; its
-    first has no instance."""
+    """A driver's place on a node: one instance of it, two while it is rolled over. `make(instance, moved)` makes one; its
+    first has no instance. `moved`: it registers with the kubelet itself."""
 
     def __init__(self, make):
         self._make = make
         self._numbers = itertools.count(1)
-        self._instances = [make(None)]
+        self._instances = [make(None, False)]
         self._lock = threading.RLock()
-        self.is_up = False
+        self.is_up = self.moved = False
 
     def start(self):
         with self._lock:
@@ -221,12 +226,26 @@ class Slot:
     def lose_power(self):
         self._instances[-1].lose_power()
 
-    def roll_over(self, wait_s):
+    def move(self, wait_s, both):
+        """To the kubelet itself, or back. `both`: by a roll-over; else the old one ends before."""
+        if both:
+            self.roll_over(wait_s, moves=True)
+            return
+        with self._lock:
+            if self.is_up:
+                self.terminate()
+                self.moved = not self.moved
+                self._instances = [self._make(next(self._numbers), self.moved)]
+                time.sleep(wait_s)
+                self.start()
+
+    def roll_over(self, wait_s, moves=False):
         """The new instance comes first, and the old one stays for a while; if both are not ended meanwhile."""
         with self._lock:
             if not self.is_up:
                 return
-            old, new = self._instances[-1], self._make(next(self._numbers))
+            self.moved ^= moves
+            old, new = self._instances[-1], self._make(next(self._numbers), self.moved)
             new.start()
             self._instances.append(new)
         wait_until(lambda: new.registrar.registered or new not in self._instances or not self.is_up,
