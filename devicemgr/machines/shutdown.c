@@ -233,6 +233,17 @@ static void make_groups(struct state *state)
     begin_group(state, 0);
 }
 
+/* Whether it comes to its end by then, as it was asked to. One of which nothing was sent in the time
+ * that it was given then, in a shutdown before, has that to come. */
+static bool comes_in_time(const struct state *state, const struct ending *ending,
+                          const struct ending_ask *ask, uint64_t ends_ms)
+{
+    uint64_t asked_until_ms = later_by(ask->asked_ms, ask->grace_ms);
+
+    return (asked_until_ms > state->now_ms || ending->due_ms != 0) &&
+           asked_until_ms <= later(ends_ms, state->now_ms + END_GRACE_MS_MIN);
+}
+
 /* Whether nothing is to be asked for: its end has come, or was asked for by an earlier process, or
  * in a shutdown before this one, and comes in time. */
 static bool is_asked(const struct state *state, const char *pod_uid, uint64_t ends_ms)
@@ -240,8 +251,7 @@ static bool is_asked(const struct state *state, const char *pod_uid, uint64_t en
     const struct ending *ending = endings_find(&state->endings, pod_uid);
     const struct ending_ask *ask = ending ? ending_find_ask(ending, END_SHUTDOWN, END_ONCE) : NULL;
 
-    return ask && (ending_is_over(ending) || later_by(ask->asked_ms, ask->grace_ms) <=
-                                                 later(ends_ms, state->now_ms + END_GRACE_MS_MIN));
+    return ask && (ending_is_over(ending) || comes_in_time(state, ending, ask, ends_ms));
 }
 
 /* Those of the group whose turn it is. */

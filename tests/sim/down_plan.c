@@ -169,13 +169,14 @@ static void ask_perhaps(struct dw_pod *pod)
 }
 
 /* Who was asked for in a shutdown before this one, and has this long from then on, comes in time,
- * and is not asked for again. */
+ * and is not asked for again; unless nothing was sent in that time. */
 static bool comes_in_time(const struct down_world *d, const struct dw_pod *pod, uint64_t grace_ms,
                           uint64_t end_ms)
 {
     uint64_t soon_ms = d->now_ms + GRACE_MS_MIN;
 
-    return pod->asked_ms + grace_ms <= (end_ms > soon_ms ? end_ms : soon_ms);
+    return (pod->asked_ms + grace_ms > d->now_ms || pod->sent) &&
+           pod->asked_ms + grace_ms <= (end_ms > soon_ms ? end_ms : soon_ms);
 }
 
 static void ask_for(struct down_world *d, struct dw_pod *pod, bool vague)
@@ -449,7 +450,7 @@ void down_plan_judge(struct down_world *d)
 /* What was sent for it, or has ended by it and was not told yet. */
 static void note_goes_on(struct down_world *d, struct dw_pod *pod)
 {
-    bool goes_on = pod->sent || pod->shown;
+    bool goes_on = pod->sent || pod->shown || (pod->goes_on && pod->goes_on == pod->container);
 
     pod->goes_on = goes_on ? pod->container : 0;
     pod->goes_on_making = goes_on && pod->create != 0;

@@ -918,6 +918,21 @@ static void a_runtime_that_does_not_list_is_not_waited_for_at_every_moment(void 
     ignore_all(w);
 }
 
+/* Whatever time it was given then is over. */
+static void who_was_asked_before_and_sent_nothing_has_the_time_of_a_later_one(void **state)
+{
+    struct world *w = *state;
+
+    runtime_listed(w, THREE_PODS);
+    ignore_all(w);
+    goes_down(w, w->now_ms, 60000, "u1:0 u2:2000000000 u3:2000001000");
+    w->now_ms += 25000; /* the store is slow */
+    devicemgr_tick(w->mgr, w->now_ms);
+    devicemgr_run(w->mgr);
+    goes_down(w, w->now_ms, 16000, NULL);
+    assert_string_equal(listed(w, THREE_PODS), "c-u1-main:10000 c-u2-main:10000 c-u3-main:10000");
+}
+
 /* Nor does it wait for who is asked for just then. */
 static void a_group_whose_time_was_over_before_the_list_is_over_with_it(void **state)
 {
@@ -1082,6 +1097,7 @@ int main(void)
         TEST(a_machine_that_does_not_go_down_is_used_again, pair_setup),
         TEST(it_goes_on_after_a_restart, pair_setup),
         TEST(a_runtime_that_does_not_list_is_not_waited_for_at_every_moment, pair_setup),
+        TEST(who_was_asked_before_and_sent_nothing_has_the_time_of_a_later_one, pair_setup),
         TEST(a_group_whose_time_was_over_before_the_list_is_over_with_it, pair_setup),
         TEST(what_was_cancelled_before_a_restart_is_taken_back_then, pair_setup),
         TEST(settings_of_another_start_switch_it_off, pair_setup),
