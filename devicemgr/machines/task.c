@@ -319,6 +319,7 @@ void task_in_use(struct tasks *tasks, struct task *task)
     forget_call(tasks, task);
     if (!asked)
         task_owed_failed(tasks, task, "the kubelet uses it, and has not unprepared it yet");
+    task->in_use = !asked;
     idle(task);
     if (asked)
         set_state(tasks, task, CLAIM_SENT);

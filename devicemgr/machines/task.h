@@ -97,6 +97,7 @@ struct task {
     uint64_t epoch; /* newer than this one */
     /* Of what is owed, since its driver is back: */
     bool tried;
+    bool in_use; /* then the kubelet had it in its books */
     uint64_t retry_ms;      /* not before then */
     uint64_t pause_ms;      /* the last one */
     char *failed;           /* what the driver said of it last; NULL: nothing */

@@ -24,7 +24,8 @@ struct task *task_edit(struct tasks *tasks, const struct claim *claim)
 
 /* Each is tried before anything else. One that failed is in the way of what may be the same
  * devices: those of its pools, or any, as long as that is not known of both; unless it never had
- * any. What is not allocated may be in a moment. */
+ * any, or the kubelet has it in its books: then it is allocated yet, and they are not. What is not
+ * allocated may be in a moment. */
 static bool is_in_the_way(const struct tasks *tasks, const struct claim *owed,
                           const struct claim *claim)
 {
@@ -32,8 +33,9 @@ static bool is_in_the_way(const struct tasks *tasks, const struct claim *owed,
 
     if (!task || !task->tried || task->phase != TASK_IDLE)
         return true;
-    return owed->sent && (claim->allocation.len == 0 || owed->devices.len == 0 ||
-                          owed->unanswered || granted_meet(&owed->devices, &claim->allocation));
+    return !task->in_use && owed->sent &&
+           (claim->allocation.len == 0 || owed->devices.len == 0 || owed->unanswered ||
+            granted_meet(&owed->devices, &claim->allocation));
 }
 
 const struct claim *task_owed_first(const struct tasks *tasks, const struct claim *claim)
@@ -74,6 +76,7 @@ void task_owed_failed(struct tasks *tasks, struct task *task, const char *messag
     task->pause_ms = longer_pause(task->pause_ms, OWED_RETRY_MS_MIN, OWED_RETRY_MS_MAX);
     task->retry_ms = tasks->state->now_ms + task->pause_ms;
     task->tried = true;
+    task->in_use = false;
     if (again)
         return; /* it is said */
     free(task->failed);
@@ -84,7 +87,7 @@ void task_owed_failed(struct tasks *tasks, struct task *task, const char *messag
 
 void task_owed_anew(struct task *task)
 {
-    task->tried = false;
+    task->tried = task->in_use = false;
     task->retry_ms = task->pause_ms = 0;
 }
 

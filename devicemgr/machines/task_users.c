@@ -19,15 +19,6 @@ static bool is_user(const struct claim *claim, const struct claim_user *user)
     return false;
 }
 
-static bool are_in(const struct ids *names, const struct ids *in)
-{
-    for (size_t i = 0; i < names->len; i++) {
-        if (!ids_contain(in, names->v[i]))
-            return false;
-    }
-    return true;
-}
-
 /* Whether a device of the one is the other's, too, by the same names. */
 static bool look_alike(const struct claim *claim, const struct claim *other)
 {
@@ -35,7 +26,7 @@ static bool look_alike(const struct claim *claim, const struct claim *other)
         const struct granted_device *device = &claim->devices.v[i];
         const struct granted_device *theirs = granted_find(&other->devices, device);
 
-        if (theirs && are_in(&device->cdi, &theirs->cdi) && are_in(&theirs->cdi, &device->cdi))
+        if (theirs && granted_named_alike(device, theirs))
             return true;
     }
     return false;

@@ -114,12 +114,12 @@ static bool is_shared(const struct claim *claim, const struct granted_device *de
     return device->share_id;
 }
 
-/* Another claim than that by which the request may have the device, and who has it by that; NULL:
- * none. */
+/* Another claim than that by which the request may have the device, and who has it by that; `known`:
+ * of which the cluster has said what it has. NULL: none. */
 static const struct claim *find_other(const struct state *state,
                                       const struct devicemgr_create *request,
                                       const struct claim *claim,
-                                      const struct granted_device *device)
+                                      const struct granted_device *device, bool known)
 {
     const struct claim *other = is_shared(claim, device) ? NULL : claim->of->first;
 
@@ -128,7 +128,8 @@ static const struct claim *find_other(const struct state *state,
                                                   ? NULL
                                                   : granted_find(&other->devices, device);
 
-        if (theirs && !is_shared(other, theirs) && find_user(state, request, other, false))
+        if (theirs && (is_known(other) || !known) && !is_shared(other, theirs) &&
+            find_user(state, request, other, false))
             return other;
     }
     return NULL;
@@ -140,7 +141,8 @@ static void look_at_device(const struct state *state, const struct devicemgr_cre
                            const struct claim *claim, const struct granted_device *device,
                            struct look *look)
 {
-    const struct claim *other = find_other(state, request, claim, device);
+    const struct claim *known = find_other(state, request, claim, device, true);
+    const struct claim *other = known ? known : find_other(state, request, claim, device, false);
     bool ambiguous = false;
 
     if (!other || find_user(state, request, claim, true))
@@ -149,7 +151,7 @@ static void look_at_device(const struct state *state, const struct devicemgr_cre
         const struct granted_device *same =
             c == claim || !claim_state_kept(c->state) ? NULL : granted_find(&c->devices, device);
 
-        if (!same || !names_device(request, same))
+        if (!same || !granted_named_alike(same, device))
             continue;
         if (find_user(state, request, c, true))
             return;

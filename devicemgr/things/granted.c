@@ -103,6 +103,20 @@ static bool has_all(const struct granted *a, const struct granted *b)
     return true;
 }
 
+static bool are_in(const struct ids *names, const struct ids *in)
+{
+    for (size_t i = 0; i < names->len; i++) {
+        if (!ids_contain(in, names->v[i]))
+            return false;
+    }
+    return true;
+}
+
+bool granted_named_alike(const struct granted_device *a, const struct granted_device *b)
+{
+    return are_in(&a->cdi, &b->cdi) && are_in(&b->cdi, &a->cdi);
+}
+
 bool granted_same(const struct granted *a, const struct granted *b)
 {
     return has_all(a, b) && has_all(b, a);

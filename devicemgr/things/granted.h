@@ -43,6 +43,8 @@ bool granted_read(struct granted *granted, const void *response, size_t response
 /* The same device in the list; NULL: it is not there. */
 const struct granted_device *granted_find(const struct granted *granted,
                                           const struct granted_device *sought);
+/* Whether both have the same CDI names, in any order. */
+bool granted_named_alike(const struct granted_device *a, const struct granted_device *b);
 /* Whether both are the same devices, in any order. */
 bool granted_same(const struct granted *a, const struct granted *b);
 /* Whether there is a pool that both have a device of. */

@@ -181,6 +181,32 @@ static void without_the_cluster_s_word_it_is_said_once(void **state)
     assert_int_equal(logged(w, "may still be used by container \"main\" of pod ns/u1"), 1);
 }
 
+/* Of one of the two that have it by now nothing is known; that is no reason to give it to a third. */
+static void one_who_is_known_to_have_it_is_enough(void **state)
+{
+    struct world *w = *state;
+
+    of_two_pods(w);
+    claim_prepared(w, 8, "c3", "gpu-0:c3-0+all");
+    assert_passes(w, "u3", "example.com/dev=c3-0 example.com/dev=all");
+    claim_allocated(w, "c2", "p", "gpu-0");
+    claim_allocated(w, "c3", "p", "gpu-0");
+    assert_true(create_named(w, 7, "u2", C2_GPU_0, ""));
+    expect_with(w, "verdict 7 refused 14", "container \"main\" of pod ns/u3", NULL);
+}
+
+/* Its names tell its own claims apart, of which one may only look. */
+static void one_that_has_it_by_two_claims_is_refused_all_the_same(void **state)
+{
+    struct world *w = *state;
+
+    of_two_pods(w);
+    both_known(w);
+    claim_prepared(w, 8, "c3", "gpu-0:c3-0+all");
+    assert_true(create_named(w, 7, "u2", C2_GPU_0 " example.com/dev=c3-0", ""));
+    expect_with(w, "verdict 7 refused 14", "device gpu-0 of claim c2", NULL);
+}
+
 /* The pod may share u1's claim, as well as have the other one. */
 static void where_names_do_not_tell_the_claims_apart_it_is_said_once(void **state)
 {
@@ -436,6 +462,8 @@ int main(void)
         CLAIMS_TEST(a_device_of_a_pod_that_runs_is_not_given_to_another),
         CLAIMS_TEST(what_the_list_does_not_show_is_not_in_the_way),
         CLAIMS_TEST(without_the_cluster_s_word_it_is_said_once),
+        CLAIMS_TEST(one_who_is_known_to_have_it_is_enough),
+        CLAIMS_TEST(one_that_has_it_by_two_claims_is_refused_all_the_same),
         CLAIMS_TEST(where_names_do_not_tell_the_claims_apart_it_is_said_once),
         CLAIMS_TEST(what_is_shared_or_only_looked_at_is_in_nobodys_way),
         CLAIMS_TEST(a_pod_of_another_namespace_may_be_hidden),

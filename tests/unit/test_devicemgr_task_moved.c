@@ -468,6 +468,28 @@ static void what_it_has_prepared_itself_is_not_taken_from_it(void **state)
     expect(w, "unprepare c1 (ns/c1) at 2 *");
 }
 
+/* A pod runs with it for long: what the kubelet has in its books is allocated, and no other claim is
+ * given the same. */
+static void what_it_uses_there_is_in_nobodys_way(void **state)
+{
+    struct world *w = *state;
+
+    c1_owed_and_moved(w);
+    driver_connected(w, 9);
+    expect(w, "settle c1 (ns/c1) at 9 *");
+    claim_in_use(w);
+    prepare(w, 7, "c2");
+    claim_allocated(w, "c2", "p", "gpu-1");
+    expect_stored(w, "commit claim c2 *");
+    expect(w, "prepare c2 (ns/c2) at 9 *");
+    pass(w, OWED_RETRY_MS_MIN);
+    expect(w, "settle c1 (ns/c1) at 9 *");
+    claim_failed(w, 2, "it is busy"); /* it was unprepared there, and may be others' */
+    prepare(w, 8, "c3");
+    claim_allocated(w, "c3", "p", "gpu-0");
+    expect_nothing(w);
+}
+
 /* By now it may have other nodes' devices, which the kubelet has had prepared there. */
 static void nor_is_it_said_again_that_it_is_unprepared(void **state)
 {
@@ -528,6 +550,7 @@ int main(void)
         CLAIMS_TEST(nor_is_it_told_so_when_it_is_back),
         CLAIMS_TEST(but_if_the_kubelet_asks_for_it_here),
         CLAIMS_TEST(what_it_has_prepared_itself_is_not_taken_from_it),
+        CLAIMS_TEST(what_it_uses_there_is_in_nobodys_way),
         CLAIMS_TEST(nor_is_it_said_again_that_it_is_unprepared),
         CLAIMS_TEST(nor_is_it_while_both_are_there),
     };
