@@ -28,7 +28,8 @@ static bool is_free(const struct home_world *h, size_t claim, unsigned device)
 bool home_allocate(struct home_world *h, size_t claim)
 {
     struct hw_claim *is = &h->claims[claim];
-    unsigned first = (unsigned)rng_below(&h->rng, HW_DEVICES);
+    unsigned first = rng_percent(&h->rng, 60) ? h->drivers[is->driver].freed
+                                              : (unsigned)rng_below(&h->rng, HW_DEVICES);
 
     is->admin = rng_percent(&h->rng, ADMIN_PERCENT);
     is->shared = !is->admin && rng_percent(&h->rng, SHARED_PERCENT);
@@ -43,15 +44,21 @@ bool home_allocate(struct home_world *h, size_t claim)
 
 /* ---- what the shim is told ---- */
 
-static void tell_slice(struct home_world *h, size_t driver)
+static void tell_slices(struct home_world *h, size_t driver)
 {
-    static const char *const DEVICES[HW_DEVICES / 2] = {"g0", "g1"};
-    char uid[16];
-
-    snprintf(uid, sizeof uid, "slice%zu", driver);
     h->sliced[driver] = true;
-    devicemgr_slice(h->core, h->now_ms, uid, home_driver_name(driver), home_pool_name(0), DEVICES,
-                    HW_DEVICES / 2);
+    for (unsigned first = 0; home_device_is_local(first); first += HW_POOL_DEVICES) {
+        char uid[16], names[HW_POOL_DEVICES][16];
+        const char *devices[HW_POOL_DEVICES];
+
+        for (unsigned i = 0; i < HW_POOL_DEVICES; i++) {
+            snprintf(names[i], sizeof names[i], "g%u", first + i);
+            devices[i] = names[i];
+        }
+        snprintf(uid, sizeof uid, "slice%zu-%u", driver, first);
+        devicemgr_slice(h->core, h->now_ms, uid, home_driver_name(driver), home_pool_name(first),
+                        devices, HW_POOL_DEVICES);
+    }
     home_shim_run(h);
 }
 
@@ -81,7 +88,7 @@ static void tell_all(struct home_world *h)
 {
     for (size_t d = 0; d < HW_DRIVERS && h->agent; d++) {
         if (!h->sliced[d])
-            tell_slice(h, d);
+            tell_slices(h, d);
     }
     for (size_t i = 0; i < h->claims_len && h->agent; i++) {
         if (h->claims[i].looked_for)

@@ -10,6 +10,8 @@
 #include "tests/sim/home_world.h"
 
 #define CODE_UNKNOWN 2
+/* How often one dies over a call to prepare a claim that it has done. */
+#define DIES_PERCENT 12
 
 static const char *const NAMES[HW_DRIVERS] = {"home0.example.com", "home1.example.com"};
 
@@ -25,12 +27,14 @@ bool home_driver_can_be_called(const struct hw_driver *d)
 
 const char *home_pool_name(unsigned device)
 {
-    return home_device_is_local(device) ? "node" : "net";
+    static const char *const POOLS[HW_POOLS] = {"node0", "node1", "net"};
+
+    return POOLS[device / HW_POOL_DEVICES];
 }
 
 bool home_device_is_local(unsigned device)
 {
-    return device < HW_DEVICES / 2;
+    return device / HW_POOL_DEVICES < HW_POOLS - 1;
 }
 
 void home_cdi_name(const struct home_world *h, size_t claim, unsigned device, char name[48])
@@ -207,6 +211,7 @@ static void answer(struct home_world *h, struct hw_op *op)
     if (is.failed) {
         claim->failed_ms = h->now_ms;
         claim->tried = claim->tried || !is.prepare;
+        claim->in_use = false;
         devicemgr_claim_answered(h->core, h->now_ms, is.call, CODE_UNKNOWN, "it failed", NULL, 0);
     } else {
         if (is.prepare) {
@@ -236,7 +241,7 @@ static void is_in_use(struct home_world *h, struct hw_op *op)
 
     *op = (struct hw_op){0};
     count_add(COUNT_HOME_SETTLE_USED);
-    h->claims[is.claim].tried = true;
+    h->claims[is.claim].tried = h->claims[is.claim].in_use = true;
     home_note(h, "call %" PRIu64 " on c%zu is not sent: the kubelet has it", is.call, is.claim);
     devicemgr_claim_in_use(h->core, h->now_ms, is.call);
     home_shim_run(h);
@@ -256,6 +261,8 @@ void home_op_proceeds(struct home_world *h, struct hw_op *op)
             count_add(COUNT_HOME_SETTLED_BACK);
     } else if (!op->decided) {
         decide(h, op, !fails);
+        if (!h->calm && op->prepare && rng_percent(&h->rng, DIES_PERCENT))
+            home_driver_dies(h, op->instance);
     } else {
         answer(h, op);
     }

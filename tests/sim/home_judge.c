@@ -32,15 +32,18 @@ static bool is_right_instance(const struct hw_driver *d, uint64_t instance)
     return d->moved && d->told && d->told_connected && instance == d->told;
 }
 
-/* The kubelet itself had it prepared, and that is not to be seen here: by what is allocated to it, of
- * one that was sent here as well; who asks to unprepare another while the driver is away is told that
- * it is, whatever the driver has. */
+/* The kubelet itself had it prepared, and that is not to be seen here. Who asks to unprepare one that
+ * was never sent, while the driver is away, is told that it is, unless the driver was seen with the
+ * kubelet before; and of one that was sent it is to be seen by what is allocated to it now. */
 static bool is_unseen(const struct home_world *h, size_t id)
 {
     const struct hw_claim *claim = &h->claims[id];
 
-    return claim->by_kubelet && (!home_shim_row(h, id).sent || !claim->told ||
-                                 claim->told_device != claim->taken_device);
+    if (!claim->by_kubelet)
+        return false;
+    if (!h->drivers[claim->driver].seen && !home_shim_row(h, id).sent)
+        return true;
+    return !claim->told || claim->told_device != claim->taken_device;
 }
 
 /* What others may have of it must be gone before the claim is prepared: what failed is in the way
@@ -55,7 +58,8 @@ static void check_owed(struct home_world *h, const struct hw_op *op)
 
         check_that(h->w,
                    i == op->claim || other->driver != claim->driver || !other->owed ||
-                       !claim->allocated || (other->tried && (apart || is_unseen(h, i))),
+                       !claim->allocated ||
+                       (other->tried && (apart || other->in_use || is_unseen(h, i))),
                    "c%zu is prepared before c%zu is unprepared, which is owed", op->claim, i);
     }
 }
@@ -78,13 +82,6 @@ void home_judge_call(struct home_world *h, const struct hw_op *op)
     check_owed(h, op);
 }
 
-/* The shim knows, or has stored, that the driver was with the kubelet, too, at some time. */
-static bool was_seen(const struct home_world *h, size_t driver)
-{
-    return h->drivers[driver].told || h->drivers[driver].moved ||
-           home_shim_row_was_elsewhere(h, driver);
-}
-
 /* The kubelet counts on it, and has not asked for this. One that asks to prepare it has it made
  * anew, if nothing runs with it. */
 void home_judge_effect(struct home_world *h, const struct hw_op *op)
@@ -101,7 +98,7 @@ void home_judge_effect(struct home_world *h, const struct hw_op *op)
             runs = runs || pod->claims[k] == op->claim;
     }
     check_that(h->w,
-               claim->life != HW_WANTED || !claim->has || !was_seen(h, claim->driver) ||
+               claim->life != HW_WANTED || !claim->has || !h->drivers[claim->driver].seen ||
                    (claim->asked && claim->asks_prepare && !runs),
                "c%zu is not taken from the kubelet, which has it", op->claim);
     check_that(h->w, !home_is_used(h, op->claim),
@@ -271,7 +268,7 @@ static void judge_driver(struct home_world *h, size_t driver)
     devicemgr_drivers(h->core, look_at, &look);
     if (!look.known) {
         check_that(h->w, !d->here, "driver %zu is known while it is registered", driver);
-        d->moved = d->told_connected = false;
+        d->moved = d->told_connected = d->seen = false;
         d->told = 0;
         return;
     }

@@ -42,6 +42,8 @@ static void note_trouble(struct home_world *h, size_t driver, bool came)
     }
 }
 
+static void lose_told(struct home_world *h, size_t driver);
+
 /* ---- with the shim ---- */
 
 static void connect(struct home_world *h, size_t driver)
@@ -105,6 +107,16 @@ static void deregister(struct home_world *h, size_t driver)
     home_ops_end(h, here);
     devicemgr_driver_deregister(h->core, h->now_ms, here);
     home_shim_run(h);
+}
+
+void home_driver_dies(struct home_world *h, uint64_t instance)
+{
+    for (size_t d = 0; d < HW_DRIVERS; d++) {
+        if (h->drivers[d].here == instance)
+            lose(h, d);
+        else if (h->drivers[d].told == instance)
+            lose_told(h, d);
+    }
 }
 
 /* ---- with the kubelet ---- */
@@ -176,6 +188,7 @@ static void tell_moved(struct home_world *h, size_t driver)
     home_note(h, "driver %zu is with the kubelet%s", driver, taken ? "" : ", and none of ours");
     if (taken) {
         d->told = number;
+        d->seen = true;
         note_moved(h, driver);
     }
     home_shim_run(h);
@@ -183,8 +196,22 @@ static void tell_moved(struct home_world *h, size_t driver)
         connect_told(h, driver);
 }
 
+/* What waits for one that is away may be asked there. */
+static void check_sought(struct home_world *h)
+{
+    for (size_t i = 0; i < h->claims_len; i++) {
+        const struct hw_claim *claim = &h->claims[i];
+
+        check_that(h->w,
+                   !claim->asked || h->drivers[claim->driver].connected ||
+                       devicemgr_drivers_sought(h->core),
+                   "driver %zu is looked for, of which c%zu waits", claim->driver, i);
+    }
+}
+
 void home_drivers_are_sought(struct home_world *h)
 {
+    check_sought(h);
     for (size_t d = 0; d < HW_DRIVERS; d++) {
         const struct hw_driver *driver = &h->drivers[d];
 

@@ -108,8 +108,22 @@ void home_pod_refused(struct home_world *h, uint64_t number, int code, const cha
         count_add(COUNT_HOME_REFUSED);
         pod->create = 0;
         pod->retry_ms = h->now_ms + RETRY_MS;
-        h->list_due_ms = h->now_ms + LIST_EVERY_MS;
+        if (!h->listing) /* else it may be put off for what the list shows */
+            h->list_due_ms = h->now_ms + LIST_EVERY_MS;
     }
+}
+
+uint64_t home_pods_next_ms(const struct home_world *h)
+{
+    uint64_t next_ms = UINT64_MAX;
+
+    for (size_t i = 0; i < HW_PODS; i++) {
+        const struct hw_pod *pod = &h->pods[i];
+
+        if (pod->there && pod->state == HW_COMES && pod->comes_ms < next_ms)
+            next_ms = pod->comes_ms;
+    }
+    return next_ms;
 }
 
 void home_pods_due(struct home_world *h)
@@ -311,6 +325,7 @@ static void force(struct home_world *h, const struct hw_pod *pod)
         if (others_have(h, pod, id, false) || claim->life != HW_WANTED)
             continue;
         claim->allocated = false;
+        h->drivers[claim->driver].freed = claim->device;
         if (!rng_percent(&h->rng, REALLOCATED_PERCENT) || !has_room(h) || !home_allocate(h, id))
             continue;
         home_give_up(h, id);

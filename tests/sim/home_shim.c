@@ -64,31 +64,15 @@ bool home_shim_row_has(const struct home_world *h, size_t claim, unsigned sandbo
     return has;
 }
 
-static bool read_driver(const struct home_world *h, size_t driver, bool *was_elsewhere)
+bool home_shim_row_moved(const struct home_world *h, size_t driver)
 {
     const struct row *row = find_row(h, DEVICEMGR_RECORD_DRIVER, home_driver_name(driver), "");
     Checkpoint__V1__Driver *is =
         row ? checkpoint__v1__driver__unpack(NULL, row->bytes, row->value) : NULL;
     bool moved = is && is->moved;
 
-    *was_elsewhere = is && is->was_elsewhere;
     checkpoint__v1__driver__free_unpacked(is, NULL);
     return moved;
-}
-
-bool home_shim_row_moved(const struct home_world *h, size_t driver)
-{
-    bool unused;
-
-    return read_driver(h, driver, &unused);
-}
-
-bool home_shim_row_was_elsewhere(const struct home_world *h, size_t driver)
-{
-    bool was;
-
-    (void)read_driver(h, driver, &was);
-    return was;
 }
 
 bool home_shim_is_stored(const struct home_world *h)
@@ -109,8 +93,10 @@ static void on_commit(void *user, uint64_t commit, const struct devicemgr_record
                   records[i].key[1], records[i].value ? "" : ", deleted");
         rows_add(&h->pending, &records[i]);
     }
-    for (size_t d = 0; d < HW_DRIVERS; d++)
+    for (size_t d = 0; d < HW_DRIVERS; d++) {
         h->drivers[d].carried = h->drivers[d].moved;
+        h->drivers[d].seen_carried = h->drivers[d].seen;
+    }
 }
 
 static void end_commit(struct home_world *h, bool fails)
@@ -126,6 +112,7 @@ static void end_commit(struct home_world *h, bool fails)
     rows_store(&h->rows, &h->pending);
     for (size_t d = 0; d < HW_DRIVERS; d++) {
         h->drivers[d].stored = h->drivers[d].carried;
+        h->drivers[d].seen_stored = h->drivers[d].seen_carried;
         if (h->drivers[d].stored && h->drivers[d].moved)
             home_driver_has_moved(h, d);
     }
@@ -251,6 +238,7 @@ void home_shim_start(struct home_world *h)
         struct hw_driver *driver = &h->drivers[d];
 
         driver->moved = driver->stored;
+        driver->seen = driver->seen_stored;
         if (driver->moved) {
             count_add(COUNT_HOME_MOVED_RESTORED);
             home_driver_has_moved(h, d);
@@ -295,17 +283,22 @@ void home_shim_run(struct home_world *h)
         home_judge(h);
 }
 
+static uint64_t earlier(uint64_t a, uint64_t b)
+{
+    return a < b ? a : b;
+}
+
 void home_shim_pass(struct home_world *h, uint64_t ms)
 {
     uint64_t end_ms = h->now_ms + ms;
 
     while (h->now_ms < end_ms && !*h->w->broken) {
-        uint64_t next_ms = devicemgr_next_ms(h->core);
+        uint64_t next_ms =
+            earlier(earlier(devicemgr_next_ms(h->core), home_pods_next_ms(h)), end_ms);
 
-        if (next_ms > end_ms)
-            next_ms = end_ms;
         if (next_ms > h->now_ms)
             h->now_ms = next_ms;
+        home_pods_due(h);
         if (devicemgr_next_ms(h->core) <= h->now_ms) {
             devicemgr_tick(h->core, h->now_ms);
             home_shim_run(h);
@@ -313,6 +306,5 @@ void home_shim_pass(struct home_world *h, uint64_t ms)
         if (devicemgr_next_ms(h->core) <= h->now_ms && next_ms == h->now_ms)
             h->now_ms++; /* it asks for the same time again: a commit that is under way */
     }
-    home_pods_due(h);
     home_asked_expire(h);
 }

@@ -132,7 +132,7 @@ bool home_is_used(const struct home_world *h, size_t claim)
     for (size_t i = 0; i < HW_USES; i++) {
         const struct hw_use *use = &h->uses[i];
 
-        for (size_t k = 0; k < use->claims_len; k++) {
+        for (size_t k = 0; !use->over && k < use->claims_len; k++) {
             if (use->claims[k] == claim && use->known[k] && is_running(h->pods, use))
                 return true;
         }
@@ -140,14 +140,15 @@ bool home_is_used(const struct home_world *h, size_t claim)
     return false;
 }
 
-/* `known`: the shim must know that it has. */
+/* `known`: the shim knows that it has, for certain. */
 static bool has(const struct home_world *h, unsigned uid, size_t claim, bool known)
 {
     for (size_t i = 0; i < HW_USES; i++) {
         const struct hw_use *use = &h->uses[i];
 
         for (size_t k = 0; !use->over && use->uid == uid && k < use->claims_len; k++) {
-            if (use->claims[k] == claim && (!known || use->known[k]))
+            if (use->claims[k] == claim &&
+                (!known || (home_shim_is_stored(h) && home_shim_row_has(h, claim, use->sandbox))))
                 return true;
         }
     }

@@ -32,11 +32,12 @@
 #include "tests/sim/world.h"
 
 #define HW_DRIVERS 2
-/* Of each driver. The first half is in a pool of this node's own, the second in one that other
- * nodes share. */
-#define HW_DEVICES 4
+/* Of each driver, in three pools: two of this node's own, one that other nodes share. */
+#define HW_POOLS 3
+#define HW_POOL_DEVICES 2
+#define HW_DEVICES (HW_POOLS * HW_POOL_DEVICES)
 #define HW_CLAIMS 96 /* that there ever are */
-#define HW_PODS 6
+#define HW_PODS 8
 #define HW_POD_CLAIMS 2
 #define HW_USES 128
 #define HW_OPS 32
@@ -68,10 +69,13 @@ struct hw_driver {
     bool told_connected;  /* likewise */
     bool moved;           /* the shim has taken that since it was connected there last */
     bool carried, stored; /* the commit under way has that; the store has */
-    bool bridged;         /* the kubelet is shown the shim as this driver */
-    bool same_names;      /* its CDI names are the device's, whatever claim it is given by */
-    bool shares_said;     /* its answers say which devices are shared */
-    uint64_t trouble_ms;  /* when it came or went last, anywhere */
+    bool seen; /* it was told that this one is with the kubelet, at some time; as above: */
+    bool seen_carried, seen_stored;
+    bool bridged;        /* the kubelet is shown the shim as this driver */
+    bool same_names;     /* its CDI names are the device's, whatever claim it is given by */
+    bool shares_said;    /* its answers say which devices are shared */
+    unsigned freed;      /* which of its devices the cluster has taken back by force last */
+    uint64_t trouble_ms; /* when it came or went last, anywhere */
     unsigned fails_percent;
 };
 
@@ -113,6 +117,7 @@ struct hw_claim {
     bool said_shared;   /* others may have that as well, by that answer */
     bool owed;          /* the kubelet was told by the shim that it has not */
     bool tried;         /* since the driver is there: it was told so, and failed */
+    bool in_use;        /* likewise: or was not, since the kubelet had it in its books */
     uint64_t failed_ms; /* when it last failed at anything */
     bool astray; /* the kubelet has unprepared it by itself while nothing says for certain that its
                     driver has moved: nobody can know that here */
@@ -209,9 +214,8 @@ struct hw_row {
 struct hw_row home_shim_row(const struct home_world *h, size_t claim);
 /* Whether it says that a container in the sandbox has it. */
 bool home_shim_row_has(const struct home_world *h, size_t claim, unsigned sandbox);
-/* Whether the driver's says that it has moved; or that it was with the kubelet at some time. */
+/* Whether the driver's says that it has moved. */
 bool home_shim_row_moved(const struct home_world *h, size_t driver);
-bool home_shim_row_was_elsewhere(const struct home_world *h, size_t driver);
 
 /* ---- home_driver.c ---- */
 
@@ -242,6 +246,8 @@ void home_driver_has_moved(struct home_world *h, size_t driver);
 void home_drivers_are_sought(struct home_world *h);
 /* What the kubelet is shown is as it should be. */
 void home_driver_is_bridged(struct home_world *h, size_t driver);
+/* Its connection of this instance is over. */
+void home_driver_dies(struct home_world *h, uint64_t instance);
 /* It is at one home from now on. */
 void home_driver_heals(struct home_world *h, size_t driver, bool with_kubelet);
 void home_drivers_shim_ended(struct home_world *h);
@@ -267,8 +273,9 @@ void home_pod_comes(struct home_world *h);
 void home_pod_proceeds(struct home_world *h, struct hw_pod *pod);
 void home_pod_trouble(struct home_world *h, struct hw_pod *pod);
 void home_pod_deleted(struct home_world *h, struct hw_pod *pod, bool forced);
-/* Containers that are made by now. */
+/* Containers that are made by now; and when the next one is. */
 void home_pods_due(struct home_world *h);
+uint64_t home_pods_next_ms(const struct home_world *h);
 void home_pod_refused(struct home_world *h, uint64_t create, int code, const char *message);
 void home_pods_shim_started(struct home_world *h);
 void home_list_begins(struct home_world *h);
