@@ -131,13 +131,20 @@ void create_container_free(struct create_container *c)
     free(c);
 }
 
+/* Of entries with one key the last one is in a map. */
 static const char *label(const Create__V1__Config *config, const char *key)
 {
-    for (size_t i = 0; config && i < config->n_labels; i++) {
-        if (strcmp(config->labels[i]->key, key) == 0)
-            return config->labels[i]->value;
+    for (size_t i = config ? config->n_labels : 0; i > 0; i--) {
+        if (strcmp(config->labels[i - 1]->key, key) == 0)
+            return config->labels[i - 1]->value;
     }
     return "";
+}
+
+/* The last one counts; there may be none. */
+static uint32_t last(const uint32_t *numbers, size_t len)
+{
+    return len > 0 ? numbers[len - 1] : 0;
 }
 
 static void take_pod(const Create__V1__Request *request, struct devicemgr_create *out)
@@ -145,7 +152,7 @@ static void take_pod(const Create__V1__Request *request, struct devicemgr_create
     const Create__V1__Sandbox *sandbox = request->sandbox_config;
     const Create__V1__Pod *pod = sandbox ? sandbox->metadata : NULL;
 
-    out->sandbox_attempt = pod ? pod->attempt : 0;
+    out->sandbox_attempt = pod ? last(pod->attempt, pod->n_attempt) : 0;
     out->pod_uid = pod ? pod->uid : label(request->config, LABEL_POD_UID);
     out->pod_namespace = pod ? pod->namespace_ : label(request->config, LABEL_POD_NAMESPACE);
     out->pod_name = pod ? pod->name : label(request->config, LABEL_POD_NAME);
@@ -162,7 +169,7 @@ void create_container_request(struct create_container *c, struct devicemgr_creat
     take_pod(c->request, out);
     if (config && config->metadata) {
         out->container = config->metadata->name;
-        out->attempt = config->metadata->attempt;
+        out->attempt = last(config->metadata->attempt, config->metadata->n_attempt);
     }
     for (size_t i = 0; config && i < config->n_annotations; i++) {
         c->container_annotations[i].key = config->annotations[i]->key;

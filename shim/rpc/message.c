@@ -328,9 +328,7 @@ ProtobufCMessage *message_unpack(const ProtobufCMessageDescriptor *descriptor, c
     ProtobufCAllocator allocator = {arena_alloc, arena_free, arena};
     ProtobufCMessage *message;
 
-    arena->left = ARENA_FACTOR * len + ARENA_BYTES_MIN;
-    if (arena->most > 0)
-        arena->left = min_size(arena->left, arena->most);
+    arena->left = arena->most > 0 ? arena->most : ARENA_FACTOR * len + ARENA_BYTES_MIN;
     message = protobuf_c_message_unpack(descriptor, &allocator, len, data);
     if (message && field_numbers_valid(message))
         return message;

@@ -87,7 +87,7 @@ void message_put_head(uint8_t *head, size_t len);
 
 /* The memory of one unpacked message. */
 struct message_arena {
-    size_t most; /* bytes it may take, however long the message is; 0: no such limit */
+    size_t most; /* bytes it may take, however long the message is; 0: by its length */
     struct message_chunk *chunks;
     size_t left; /* bytes it may still take from the heap */
     bool refused;
@@ -95,11 +95,12 @@ struct message_arena {
 
 /*
  * Unpacks into `arena`, which the caller zeroes before, but for `most`, and gives to
- * message_arena_fini() afterwards, also on failure; the message lives as long. The arena takes 16
- * times `len` and 64 KiB at most: the worst of a device list (two-letter ids with a NUMA node)
- * needs 12 times its wire size, while garbage may ask for 40. NULL with *code INTERNAL: it does not
- * parse, or could not be packed again (field_numbers.h) · RESOURCE_EXHAUSTED: over that limit, or
- * no memory.
+ * message_arena_fini() afterwards, also on failure; the message lives as long. Without `most` the
+ * arena takes 16 times `len` and 64 KiB at most: the worst of a device list (two-letter ids with a
+ * NUMA node) needs 12 times its wire size, while garbage may ask for 40. With it that alone counts:
+ * what is right may be short fields that nobody here knows, which need 52 times theirs. NULL with
+ * *code INTERNAL: it does not parse, or could not be packed again (field_numbers.h) ·
+ * RESOURCE_EXHAUSTED: over that limit, or no memory.
  */
 ProtobufCMessage *message_unpack(const ProtobufCMessageDescriptor *descriptor, const uint8_t *data,
                                  size_t len, struct message_arena *arena, int *code)

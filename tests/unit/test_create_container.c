@@ -158,6 +158,75 @@ static void what_is_not_asked_for_is_not_looked_at(void **state)
                      RPC_INTERNAL);
 }
 
+/* Two labels of one key, as no kubelet sends them: the last is the one that there is in the runtime. */
+static void of_labels_of_one_key_the_last_counts(void **state)
+{
+    static const char LABELS[] = "\x12\x40\x4a\x1e\x0a\x15"
+                                 "io.kubernetes.pod.uid\x12\x05"
+                                 "first"
+                                 "\x4a\x1e\x0a\x15"
+                                 "io.kubernetes.pod.uid\x12\x05"
+                                 "other";
+    struct create_container *c;
+    struct devicemgr_create r;
+
+    (void)state;
+    assert_int_equal(create_container_read((const uint8_t *)LABELS, sizeof LABELS - 1, &c), RPC_OK);
+    create_container_request(c, &r);
+    assert_string_equal(r.pod_uid, "other");
+    create_container_free(c);
+}
+
+/* One message in two occurrences is their merger, field by field. */
+static void what_comes_in_parts_is_one(void **state)
+{
+    static const char PARTS[] = "\x12\x04\x0a\x02\x10\x03" /* config: metadata: attempt 3 */
+                                "\x1a\x04\x0a\x02\x20\x02" /* the pod's: attempt 2 */
+                                "\x12\x06\x0a\x04\x0a\x02"
+                                "me"
+                                "\x1a\x05\x0a\x03\x12\x01"
+                                "u";
+    static const char NUMBERLESS[] = "\x12\x05\x0a\x03\x0a\x01"
+                                     "i"
+                                     "\x12\x06\x0a\x04\x0a\x02"
+                                     "me";
+    struct create_container *c;
+    struct devicemgr_create r;
+
+    (void)state;
+    assert_int_equal(create_container_read((const uint8_t *)PARTS, sizeof PARTS - 1, &c), RPC_OK);
+    create_container_request(c, &r);
+    assert_string_equal(r.container, "me");
+    assert_string_equal(r.pod_uid, "u");
+    assert_int_equal(r.attempt, 3);
+    assert_int_equal(r.sandbox_attempt, 2);
+    create_container_free(c);
+
+    assert_int_equal(create_container_read((const uint8_t *)NUMBERLESS, sizeof NUMBERLESS - 1, &c),
+                     RPC_OK);
+    create_container_request(c, &r);
+    assert_string_equal(r.container, "me");
+    assert_int_equal(r.attempt, 0);
+    create_container_free(c);
+}
+
+/* They are not looked at, and take more memory than any other field for what they are. */
+static void many_short_arguments_are_no_reason_to_refuse(void **state)
+{
+    enum { ARGUMENTS = 64 * 1024, BYTES = 2 * ARGUMENTS };
+    struct buffer b = {0};
+    struct create_container *c;
+
+    (void)state;
+    h2_put(&b, "\x12\x80\x80\x08", 4);
+    for (int i = 0; i < ARGUMENTS; i++)
+        h2_put(&b, "\x22", 2); /* args: "" */
+    assert_int_equal(buffer_len(&b), 4 + BYTES);
+    assert_int_equal(create_container_read(buffer_data(&b), buffer_len(&b), &c), RPC_OK);
+    create_container_free(c);
+    buffer_fini(&b);
+}
+
 static void garbage_is_told(void **state)
 {
     struct buffer b = {0};
@@ -299,6 +368,9 @@ int main(void)
         cmocka_unit_test(a_request_is_read),
         cmocka_unit_test(a_request_without_its_pod),
         cmocka_unit_test(what_is_not_asked_for_is_not_looked_at),
+        cmocka_unit_test(of_labels_of_one_key_the_last_counts),
+        cmocka_unit_test(what_comes_in_parts_is_one),
+        cmocka_unit_test(many_short_arguments_are_no_reason_to_refuse),
         cmocka_unit_test(garbage_is_told),
         cmocka_unit_test(a_fragment_merges_as_the_kubelet_does),
         cmocka_unit_test(empty_options_change_nothing),
