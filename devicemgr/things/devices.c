@@ -29,6 +29,11 @@ const struct device *devices_find(const struct devices *devices, const char *id)
     return device;
 }
 
+size_t devices_bytes_of(const char *id, size_t nodes_len)
+{
+    return sizeof(struct device) + strlen(id) + 1 + nodes_len * sizeof(int64_t);
+}
+
 /* The nodes of an entry that count. */
 struct nodes {
     int64_t v[NUMA_NODES_MAX];
@@ -103,7 +108,9 @@ static void update_in_place(struct devices *devices, uint64_t now_ms,
             change->health++;
         }
         if (!nodes_equal(device, &nodes)) {
+            devices->bytes -= devices_bytes_of(device->id, device->nodes_len);
             nodes_set(device, &nodes);
+            devices->bytes += devices_bytes_of(device->id, device->nodes_len);
             change->topology++;
         }
     }
@@ -134,11 +141,6 @@ static void device_carry_over(struct device *device, const struct devices *old, 
         change->health++;
     if (!nodes_equal(before, nodes))
         change->topology++;
-}
-
-size_t devices_bytes_of(const char *id, size_t nodes_len)
-{
-    return sizeof(struct device) + strlen(id) + 1 + nodes_len * sizeof(int64_t);
 }
 
 /* Makes the table anew from entries[sorted[]], and its `order` unless entries were dropped. */

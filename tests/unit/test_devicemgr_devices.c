@@ -69,6 +69,28 @@ static void each_difference_is_counted(void **state)
     devices_fini(&devices);
 }
 
+/* Whether they are new, or only elsewhere than before. */
+static void what_they_take_is_counted(void **state)
+{
+    struct device_entry none[] = {{"a", true, NULL, 0}, {"b", true, NULL, 0}};
+    struct device_entry both[] = {{"a", true, NODES, 2}, {"b", true, NULL, 0}};
+    const size_t most = devices_bytes_of("a", 2) + devices_bytes_of("b", 0);
+    struct devices devices = {0};
+    struct devices_change change;
+
+    (void)state;
+    devices_update(&devices, 1, none, 2, &change);
+    assert_int_equal(devices.bytes, devices_bytes_of("a", 0) + devices_bytes_of("b", 0));
+    assert_true(devices_update(&devices, 2, both, 2, &change));
+    assert_int_equal(change.topology, 1);
+    assert_int_equal(devices.bytes, most);
+    assert_true(devices_update(&devices, 3, both, 1, &change));
+    assert_int_equal(devices.bytes, devices_bytes_of("a", 2));
+    assert_true(devices_update(&devices, 4, none, 1, &change));
+    assert_int_equal(devices.bytes, devices_bytes_of("a", 0));
+    devices_fini(&devices);
+}
+
 static void repeated_and_empty_ids_count_for_nothing(void **state)
 {
     struct device_entry list[] = {{"a", true, NULL, 0}, {"", true, NULL, 0}, {"a", false, NULL, 0}};
@@ -176,6 +198,7 @@ int main(void)
         cmocka_unit_test(a_first_list_is_all_new),
         cmocka_unit_test(the_same_list_changes_nothing),
         cmocka_unit_test(each_difference_is_counted),
+        cmocka_unit_test(what_they_take_is_counted),
         cmocka_unit_test(repeated_and_empty_ids_count_for_nothing),
         cmocka_unit_test(ids_that_are_no_utf8_count_for_nothing),
         cmocka_unit_test(nodes_that_there_cannot_be_count_for_nothing),
