@@ -282,6 +282,7 @@ static int load_table(struct store *store, int table,
     bool all_good = true;
     int rc = store_rows_select(store->db, &store_tables[table], &stmt);
 
+    store->lost_rows = store->lost_rows || rc != SQLITE_OK;
     if (rc != SQLITE_OK)
         return rc;
     while ((rc = sqlite3_step(stmt)) == SQLITE_ROW)

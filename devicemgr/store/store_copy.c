@@ -37,6 +37,7 @@ int store_copy_make(sqlite3 *db, const char *dir, const char *path,
     char beside[PATH_MAX];
     int fd, rc, rows = 0;
 
+    *base = '\0';
     if (store_tables_count(db, &rows) == SQLITE_OK && rows == 0)
         return 0;
     store_file_suffixed(beside, path, ".copy");

@@ -1,6 +1,8 @@
 #include "devicemgr/store/store.h"
 
+#include <errno.h>
 #include <stdio.h>
+#include <string.h>
 
 #include <sqlite3.h>
 
@@ -31,6 +33,10 @@ int store_look_at(const char *path, struct store_found *found,
     bool has_wal;
     sqlite3 *db;
 
+    if (strlen(path) >= STORE_PATH_BYTES_MAX) {
+        snprintf(err, err_bytes, "%.64s...: %s", path, strerror(ENAMETOOLONG));
+        return -1;
+    }
     store_file_suffixed(wal, path, "-wal");
     has_wal = store_file_exists(wal);
     opened = open_it(path, true, &db, why, sizeof why);

@@ -363,6 +363,31 @@ static void a_start_that_fails_is_made_up_for(void **state)
     assert_true(lost_runs + late_runs > 0);
 }
 
+/* Nor is a table passed over of which not even a question can be put. */
+static void what_memory_does_not_suffice_for_is_lost(void **state)
+{
+    struct fixture *f = *state;
+    struct store *store = open_and_load(f);
+    unsigned lost_runs = 0, whole_runs = 0;
+
+    must_commit(f, store, 'o');
+    store_close(store);
+    for (int more = 0; whole_runs == 0; more += 256) {
+        struct store_options options = {.dir = f->dir, .boot_id = "boot", .report = note_report};
+
+        f->old = f->kept = f->next = 0;
+        assert_int_equal(store_open(&options, &store, f->error, sizeof f->error), 0);
+        sqlite3_hard_heap_limit64(sqlite3_memory_used() + more);
+        store_load(store, count_row, f);
+        sqlite3_hard_heap_limit64(0);
+        assert_true(f->old == 3 || store_lost_rows(store));
+        lost_runs += store_lost_rows(store);
+        whole_runs += !store_lost_rows(store);
+        store_close(store);
+    }
+    assert_true(lost_runs > 0);
+}
+
 #define STORE_TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
 
 int main(void)
@@ -370,6 +395,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         STORE_TEST(a_commit_that_fails_leaves_nothing),
         STORE_TEST(a_start_that_fails_is_made_up_for),
+        STORE_TEST(what_memory_does_not_suffice_for_is_lost),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

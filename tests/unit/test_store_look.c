@@ -4,6 +4,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -191,14 +192,28 @@ static void one_that_is_none(void **state)
     assert_non_null(strstr(f->error, f->file));
 }
 
+static void a_path_that_none_can_have(void **state)
+{
+    struct fixture *f = *state;
+    static char path[64 * 1024];
+    struct seen seen = {0};
+
+    memset(path, '#', sizeof path - 1); /* three characters each in a URI */
+    *path = '/';
+    assert_int_equal(store_look_at(path, &seen.found, on_row, &seen, f->error, sizeof f->error),
+                     -1);
+    assert_non_null(strstr(f->error, strerror(ENAMETOOLONG)));
+}
+
 #define LOOK_TEST(test) cmocka_unit_test_setup_teardown(test, store_setup, store_teardown)
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        LOOK_TEST(one_that_was_closed),  LOOK_TEST(one_whose_owner_was_killed),
-        LOOK_TEST(one_that_is_in_use),   LOOK_TEST(damage_is_seen_and_not_mended),
-        LOOK_TEST(damage_at_any_offset), LOOK_TEST(one_that_is_none),
+        LOOK_TEST(one_that_was_closed),       LOOK_TEST(one_whose_owner_was_killed),
+        LOOK_TEST(one_that_is_in_use),        LOOK_TEST(damage_is_seen_and_not_mended),
+        LOOK_TEST(a_path_that_none_can_have), LOOK_TEST(damage_at_any_offset),
+        LOOK_TEST(one_that_is_none),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
