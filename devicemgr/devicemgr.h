@@ -319,9 +319,9 @@ void devicemgr_runtime_listed(struct devicemgr *mgr, uint64_t now_ms,
  * nothing new comes to it ---- */
 struct devicemgr_capacity {
     const char *resource;
-    size_t capacity;  /* its devices, healthy or not */
-    size_t healthy;   /* none while the plugin is away */
-    size_t kept_back; /* by an operator from new holders, healthy or not: cordoned, or withdrawn */
+    size_t capacity;    /* its devices, healthy or not */
+    size_t healthy;     /* none while the plugin is away */
+    size_t kept_back;   /* from new holders, healthy or not: cordoned, tainted, or withdrawn */
     size_t allocatable; /* the healthy ones that are not kept back */
     /* The plugin was away for the whole grace period, and nobody has seen that yet: to be published
      * as 0 and 0, so that others may publish the name. */

@@ -199,9 +199,10 @@ void devicemgr_ending_rows(const struct devicemgr *mgr, uint64_t now_ms,
 
 #define DEVICEMGR_ORDER_KEY 3
 struct devicemgr_order {
-    const char *kind; /* cordon, withdrawal, grace, one after the other */
+    const char *kind; /* cordon, withdrawal, grace, taint, one after the other */
     const char *resource;
-    const char *id; /* of a cordon; else "" */
+    const char *id; /* of a cordon; of a taint "KEY:EFFECT DEVICE" (devicemgr_taints() has more of
+                     * it); else "" */
     const char *reason;
     uint64_t at_s;
     uint64_t more_ms; /* of a grace period: it ends so much later; 0 with `over` */

@@ -20,7 +20,7 @@ enum devicemgr_record_kind {
     DEVICEMGR_RECORD_RESOURCE,   /* key[0] resource name; checkpoint.v1.Resource */
     DEVICEMGR_RECORD_ALLOCATION, /* pod uid, container, resource; checkpoint.v1.Allocation */
     DEVICEMGR_RECORD_POD,        /* key[0] pod uid; checkpoint.v1.Pod */
-    DEVICEMGR_RECORD_ORDER,      /* kind, resource, device id or ""; checkpoint.v1.Order */
+    DEVICEMGR_RECORD_ORDER,      /* kind, resource, id or ""; checkpoint.v1.Order */
     DEVICEMGR_RECORD_DRIVER,     /* key[0] its name; checkpoint.v1.Driver */
     DEVICEMGR_RECORD_CLAIM,      /* claim uid, driver; checkpoint.v1.Claim */
     DEVICEMGR_RECORD_ENDING,     /* key[0] pod uid; checkpoint.v1.Ending */

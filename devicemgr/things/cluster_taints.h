@@ -53,8 +53,8 @@ static inline bool cluster_taints_any(const struct cluster_taints *table)
     return table->slices || table->rules;
 }
 
-/* As devicemgr_slice_taints(). Of taints that are none, and those beyond SLICE_TAINTS_MAX, nothing
- * is kept. */
+/* As devicemgr_slice_taints(). Of taints that are none, those beyond SLICE_TAINTS_MAX, and slices
+ * beyond SLICES_MAX nothing is kept. */
 void cluster_taints_set_slice(struct cluster_taints *table, uint64_t now_ms, const char *uid,
                               const char *driver, const char *pool, int64_t generation,
                               const struct devicemgr_tainted_device *devices, size_t len);
