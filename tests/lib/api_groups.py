@@ -51,3 +51,13 @@ def as_version(one, version):
             {"name": device["name"], "basic": {key: value for key, value in device.items() if key != "name"}}
             for device in one["spec"].get("devices", [])]
     return one
+
+
+def from_version(one, version):
+    """As it is kept, of what a client has sent in that version."""
+    one = copy.deepcopy(one)
+    if version == V1BETA1 and one["kind"] == "ResourceSlice":
+        one["spec"]["devices"] = [{"name": device["name"], **device.get("basic", {})}
+                                  for device in one["spec"].get("devices", [])]
+    one["apiVersion"] = RESOURCES["resourceslices"][1] if one["kind"] == "ResourceSlice" else one["apiVersion"]
+    return one

@@ -30,6 +30,7 @@ import h2.exceptions
 
 import api_groups
 import api_pods
+import api_slices
 from api_groups import RESOURCES
 from kube_certificates import Authority
 from waiting import GENEROUS_S, wait_until
@@ -364,6 +365,8 @@ class ApiServer:
             body = self._list(request, resource, namespace)
         elif resource == "pods" and name:
             body = self._change_pod(request, namespace, name, sub)
+        elif resource == "resourceslices" and (name or request.method == "POST"):
+            body = self._change_slice(request, name)
         elif request.method == "PATCH":
             body = self._patch(request, resource, namespace, name, sub)
         elif request.method == "POST":
@@ -400,7 +403,7 @@ class ApiServer:
             "nodes": method in ("GET", "PATCH") and (name or selector.get("metadata.name")) == node,
             "pods": (self._is_bound(node, namespace, name) if name else
                      method == "GET" and selector.get("spec.nodeName") == node),
-            "resourceslices": bool(name) or selector.get("spec.nodeName") == node,
+            "resourceslices": bool(name) or method == "POST" or selector.get("spec.nodeName") == node,
             "resourceclaims": method == "GET" and bool(name) and self._names_claim(node, namespace, name),
             "events": method in ("POST", "PATCH"),
         }.get(resource, False)
@@ -429,6 +432,36 @@ class ApiServer:
                 raise Refused(500, "InternalError", str(not_now)) from not_now
             raise Refused(429, "TooManyRequests", str(not_now), {"retry-after": "1"}) from not_now
         return self._put("pods", pod)
+
+    def _change_slice(self, request, name):
+        """In the version that was asked for, both ways. What changes nothing is no event."""
+        user = request.user
+        node = user[len("system:node:"):] if user.startswith("system:node:") else None
+        before = self.objects["resourceslices"].get((None, name)) if name else None
+        try:
+            if request.method == "POST":
+                one = api_groups.from_version(request.json(), request.version)
+                if (None, one["metadata"]["name"]) in self.objects["resourceslices"]:
+                    raise Refused(409, "AlreadyExists", f'resourceslices "{one["metadata"]["name"]}" already exists')
+            else:
+                api_slices.check_node(self._get("resourceslices", None, name), node)
+                _check_preconditions(before, request)
+            if request.method == "DELETE":
+                self._remove("resourceslices", (None, name))
+                return before
+            if request.method == "PATCH":
+                shown = api_groups.as_version(before, request.version)
+                one = api_groups.from_version(api_slices.merged(shown, request.json()), request.version)
+            api_slices.check_node(one, node)
+            api_slices.check(one, before)
+        except api_slices.Invalid as invalid:
+            raise Refused(422, "Invalid", str(invalid)) from invalid
+        except api_slices.Foreign as foreign:
+            raise Refused(403, "Forbidden", str(foreign)) from foreign
+        one = api_slices.complete(one, f"2026-01-01T00:{self._version // 60 % 60:02}:{self._version % 60:02}Z")
+        one["metadata"]["resourceVersion"] = before["metadata"]["resourceVersion"] if before else ""
+        kept = before if one == before else self._put("resourceslices", one)
+        return api_groups.as_version(kept, request.version)
 
     def _names_claim(self, node, namespace, name):
         for pod in self.objects["pods"].values():
@@ -544,6 +577,15 @@ class ApiServer:
             return self.tokens.get(bearer[len("Bearer "):], "")
         names = dict(pair for rdn in (certificate or {}).get("subject", ()) for pair in rdn)
         return names.get("commonName", "")
+
+
+def _check_preconditions(one, request):
+    """metadata.resourceVersion of a patch, preconditions.uid of a DELETE's options."""
+    body = request.json() if request.body else {}
+    version = body.get("metadata", {}).get("resourceVersion")
+    uid = body.get("preconditions", {}).get("uid")
+    if version not in (None, one["metadata"]["resourceVersion"]) or uid not in (None, one["metadata"]["uid"]):
+        raise Refused(409, "Conflict", "the object has been modified; please apply your changes to the latest version")
 
 
 def _respond_right(respond, body, fault):
