@@ -17,12 +17,15 @@ add_library(shim_agent STATIC
     ${CMAKE_CURRENT_LIST_DIR}/order_capacity.c
     ${CMAKE_CURRENT_LIST_DIR}/order_dra.c
     ${CMAKE_CURRENT_LIST_DIR}/order_evict.c
+    ${CMAKE_CURRENT_LIST_DIR}/order_publish.c
     ${CMAKE_CURRENT_LIST_DIR}/order_tell.c
     ${CMAKE_CURRENT_LIST_DIR}/orders.c
+    ${CMAKE_CURRENT_LIST_DIR}/pool_slices.c
     ${CMAKE_CURRENT_LIST_DIR}/query.c
     ${CMAKE_CURRENT_LIST_DIR}/reflector.c
     ${CMAKE_CURRENT_LIST_DIR}/served.c
     ${CMAKE_CURRENT_LIST_DIR}/shutdown.c
+    ${CMAKE_CURRENT_LIST_DIR}/slice_json.c
     ${CMAKE_CURRENT_LIST_DIR}/spam.c
     ${CMAKE_CURRENT_LIST_DIR}/tell.c
     ${CMAKE_CURRENT_LIST_DIR}/transport.c)

@@ -101,6 +101,8 @@
 /* Orders at once, and those that were done and are remembered, so that an answer that was lost is
  * given again and nothing is done twice. */
 #define ORDERS_MAX 1024
+/* Slices of one pool that are published, and those that are in the way of that, at once. */
+#define POOL_SLICES_MAX 1024
 #define ORDERS_DONE_MAX 256
 
 #endif

@@ -6,21 +6,6 @@
 
 #include "shim/agent/objects.h"
 
-/* In which version the server has them; NULL: in none, and the run has ended so. */
-static const char *version_of(struct run *run, enum served_kind kind, Agent__V1__Outcome none)
-{
-    struct served *served = run->orders->served;
-
-    run->version = served_version(served, kind);
-    if (run->version)
-        return run->version;
-    if (served_known(served))
-        run_end(run, none, "the API server does not serve resource.k8s.io", 0);
-    else
-        run_end(run, AGENT__V1__OUTCOME__AGAIN, "the API server has not said what it serves", 0);
-    return NULL;
-}
-
 /* ---- WipeSlices ---- */
 
 static void on_wiped(void *user, const struct api_result *result)
@@ -43,7 +28,7 @@ void run_wipe_slices(struct run *run)
 {
     static const struct api_ops ops = {.done = on_wiped};
     const char *driver = run->order->wipe_slices->driver;
-    const char *version = version_of(run, SERVED_SLICES, AGENT__V1__OUTCOME__DONE);
+    const char *version = run_version(run, SERVED_SLICES, AGENT__V1__OUTCOME__DONE);
     struct query query;
     char *selector;
 
@@ -99,7 +84,7 @@ void run_get_claim(struct run *run)
 {
     static const struct api_ops ops = {.body = run_body, .done = on_claim};
     const Agent__V1__GetClaim *what = run->order->get_claim;
-    const char *version = version_of(run, SERVED_CLAIMS, AGENT__V1__OUTCOME__REFUSED);
+    const char *version = run_version(run, SERVED_CLAIMS, AGENT__V1__OUTCOME__REFUSED);
     struct query query;
 
     if (!version)

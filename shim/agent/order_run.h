@@ -28,6 +28,7 @@ struct run {
     struct answer answer;            /* the one under way */
     const char *version;             /* that is asked for, of resource.k8s.io */
     char event[SPAM_NAME_BYTES_MAX]; /* the one that is being made */
+    struct publishing *publishing;   /* order_publish.c's; NULL: it is no such order */
 };
 
 struct orders {
@@ -63,6 +64,10 @@ bool run_body(void *user, const char *bytes, size_t len);
 /* Whether that path is none; the run has ended then. */
 bool run_too_long(struct run *run, const struct query *query);
 
+/* In which version the server has such objects, from now on run->version. NULL: in none, as far as
+ * is known; the run has ended then, with `none` if the server has said so. */
+const char *run_version(struct run *run, enum served_kind kind, Agent__V1__Outcome none);
+
 /* ---- how each kind begins ---- */
 
 void run_set_capacity(struct run *run);
@@ -70,5 +75,8 @@ void run_wipe_slices(struct run *run);
 void run_get_claim(struct run *run);
 void run_tell(struct run *run);
 void run_evict_pod(struct run *run);
+void run_publish_pool(struct run *run);
+/* Its own; accepts NULL. */
+void publishing_free(struct publishing *publishing);
 
 #endif

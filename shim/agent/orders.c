@@ -24,6 +24,7 @@ static void run_free(struct run *run)
     run->orders->runs_len--;
     agent__v1__order__free_unpacked(run->order, NULL);
     answer_fini(&run->answer);
+    publishing_free(run->publishing);
     free(run);
 }
 
@@ -92,6 +93,20 @@ bool run_too_long(struct run *run, const struct query *query)
     return query->too_long;
 }
 
+const char *run_version(struct run *run, enum served_kind kind, Agent__V1__Outcome none)
+{
+    struct served *served = run->orders->served;
+
+    run->version = served_version(served, kind);
+    if (run->version)
+        return run->version;
+    if (served_known(served))
+        run_end(run, none, "the API server does not serve resource.k8s.io", 0);
+    else
+        run_end(run, AGENT__V1__OUTCOME__AGAIN, "the API server has not said what it serves", 0);
+    return NULL;
+}
+
 /* ---- taking them ---- */
 
 static void begin(struct run *run)
@@ -115,6 +130,9 @@ static void begin(struct run *run)
         break;
     case AGENT__V1__ORDER__WHAT_EVICT_POD:
         run_evict_pod(run);
+        break;
+    case AGENT__V1__ORDER__WHAT_PUBLISH_POOL:
+        run_publish_pool(run);
         break;
     default:
         run_end(run, AGENT__V1__OUTCOME__REFUSED, "this agent does not know such an order", 0);
