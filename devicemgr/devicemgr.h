@@ -44,6 +44,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "devicemgr/attribute.h"
 #include "devicemgr/ports.h"
 
 struct devicemgr;
@@ -67,6 +68,9 @@ struct devicemgr_resource_settings {
     /* A device that is unhealthy for so long is tainted NoExecute: who has it is evicted. 0:
      * never. */
     uint64_t taint_unhealthy_after_ms;
+    bool dra; /* its devices are published as a DRA driver's (lift.h) */
+    const struct devicemgr_settings_attribute *attributes;
+    size_t attributes_len;
 };
 
 /* A taint that the settings have. */
@@ -123,8 +127,8 @@ struct devicemgr_settings {
 struct devicemgr *devicemgr_new(const struct devicemgr_settings *settings,
                                 const struct devicemgr_ports *ports, void *user);
 /* Other settings from now on, copied: times, refresh, namespaces and what they allow. What runs
- * already goes by the new ones from the next look on. `mask_ms`, `kubelet_wait_ms`, `boot_id` and
- * which resources are exclusive must be as they were. */
+ * already goes by the new ones from the next look on. `mask_ms`, `kubelet_wait_ms`, `boot_id`, and
+ * which resources are exclusive and which are a DRA driver's, must be as they were. */
 void devicemgr_set_settings(struct devicemgr *mgr, uint64_t now_ms,
                             const struct devicemgr_settings *settings);
 /* No port is called. Accepts NULL. */

@@ -11,8 +11,17 @@ void ordered_changed(struct state *state, const char *resource)
     wake_resource(&state->wakes, resource);
 }
 
+/* What is published as a DRA driver's has it from then on (rules/lifted.c). */
+static bool is_published(const struct state *state, const struct order *order)
+{
+    return order->kind == ORDER_TAINT && order->effect == TAINT_NO_EXECUTE &&
+           state_settings_of(state, order->resource)->dra;
+}
+
 void ordered_committed(struct state *state, struct order *order, bool durable)
 {
+    if (durable && is_published(state, order))
+        showing_offer_changed(state, order->resource);
     if (durable == (order->state == ORDER_ENDING)) /* else it is in force as it was */
         ordered_changed(state, order->resource);
     if (durable)

@@ -13,6 +13,34 @@ static int compare_names(const void *a, const void *b)
                   ((const struct devicemgr_resource_settings *)b)->name);
 }
 
+static const struct devicemgr_settings_attribute *
+copy_attributes(const struct devicemgr_resource_settings *from)
+{
+    struct devicemgr_settings_attribute *attributes =
+        mem_alloc(from->attributes_len, sizeof *attributes);
+
+    for (size_t i = 0; i < from->attributes_len; i++) {
+        const struct devicemgr_settings_attribute *is = &from->attributes[i];
+
+        attributes[i] = *is;
+        attributes[i].device = mem_strdup(is->device);
+        attributes[i].attribute.name = mem_strdup(is->attribute.name);
+        if (is->attribute.text)
+            attributes[i].attribute.text = mem_strdup(is->attribute.text);
+    }
+    return attributes;
+}
+
+static void free_attributes(const struct devicemgr_resource_settings *of)
+{
+    for (size_t i = 0; i < of->attributes_len; i++) {
+        free((char *)of->attributes[i].device);
+        free((char *)of->attributes[i].attribute.name);
+        free((char *)of->attributes[i].attribute.text);
+    }
+    free((void *)of->attributes);
+}
+
 static void copy_resources(struct devicemgr_settings *to, const struct devicemgr_settings *from)
 {
     struct devicemgr_resource_settings *resources =
@@ -21,6 +49,7 @@ static void copy_resources(struct devicemgr_settings *to, const struct devicemgr
     for (size_t i = 0; i < from->resources_len; i++) {
         resources[i] = from->resources[i];
         resources[i].name = mem_strdup(from->resources[i].name);
+        resources[i].attributes = copy_attributes(&from->resources[i]);
     }
     if (from->resources_len > 1)
         qsort(resources, from->resources_len, sizeof *resources, compare_names);
@@ -117,8 +146,10 @@ static void free_settings(struct devicemgr_settings *settings)
     free((char *)settings->boot_id);
     free_taints(settings->taints, settings->taints_len);
     free((void *)settings->shutdown);
-    for (size_t i = 0; i < settings->resources_len; i++)
+    for (size_t i = 0; i < settings->resources_len; i++) {
         free((char *)settings->resources[i].name);
+        free_attributes(&settings->resources[i]);
+    }
     free((void *)settings->resources);
 }
 

@@ -1,6 +1,7 @@
 /*
  * What is read of it, between turns.
  */
+#include "devicemgr/rules/lifted.h"
 #include "devicemgr/rules/shown.h"
 #include "devicemgr/turn/turn.h"
 
@@ -85,4 +86,23 @@ bool devicemgr_shown_some(const struct devicemgr *mgr, const char *resource, con
                           void *user)
 {
     return shown_some(&mgr->state, resource, places, len, each, user);
+}
+
+uint64_t devicemgr_lifted_version(const struct devicemgr *mgr)
+{
+    return lifted_version(&mgr->state);
+}
+
+void devicemgr_lifted(const struct devicemgr *mgr,
+                      void (*each)(void *user, const struct devicemgr_lifted *lifted), void *user)
+{
+    lifted_each(&mgr->state, each, user);
+}
+
+void devicemgr_lifted_devices(const struct devicemgr *mgr, const char *resource,
+                              void (*each)(void *user,
+                                           const struct devicemgr_lifted_device *device),
+                              void *user)
+{
+    lifted_devices(&mgr->state, resource, each, user);
 }

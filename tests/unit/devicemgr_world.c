@@ -719,11 +719,14 @@ static V1beta1__Device *device_new(char *word)
     if (at) {
         device->topology = calloc(1, sizeof *device->topology);
         v1beta1__topology_info__init(device->topology);
-        device->topology->n_nodes = 1;
-        device->topology->nodes = calloc(1, sizeof *device->topology->nodes);
-        device->topology->nodes[0] = calloc(1, sizeof **device->topology->nodes);
-        v1beta1__numanode__init(device->topology->nodes[0]);
-        device->topology->nodes[0]->id = atoi(at + 1);
+        device->topology->nodes = calloc(strlen(at), sizeof *device->topology->nodes);
+        for (char *node = at; node; node = strchr(node + 1, '@')) {
+            V1beta1__NUMANode *one = calloc(1, sizeof *one);
+
+            v1beta1__numanode__init(one);
+            one->id = atoi(node + 1);
+            device->topology->nodes[device->topology->n_nodes++] = one;
+        }
         *at = '\0';
     }
     if (bang)

@@ -111,7 +111,7 @@ size_t logged(struct world *w, const char *part);
 /* Time passes; ticks that are due in between happen at their time. */
 void pass(struct world *w, uint64_t ms);
 
-/* ---- plugins; "g0 g1! g2@1": two healthy ones and g1, g2 on NUMA node 1 ---- */
+/* ---- plugins; "g0 g1! g2@1 g3@0@1": g1 is unhealthy, g2 on NUMA node 1, g3 on two ---- */
 void plugin_register(struct world *w, uint64_t registration, const char *resource,
                      const char *socket);
 void plugin_options(struct world *w, uint64_t endpoint, bool pre_start, bool preferred);

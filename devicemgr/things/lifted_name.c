@@ -1,0 +1,95 @@
+#include "devicemgr/things/lifted_name.h"
+
+#include <assert.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "cri-proto/kube_name.h"
+
+/* 128 bits, five in a character. */
+#define HASH_CHARACTERS 26
+#define SEPARATOR "--"
+#define READABLE_BYTES_MAX (LIFTED_NAME_BYTES - 1 - HASH_CHARACTERS - (sizeof SEPARATOR - 1))
+/* Of what has no letter that could stay. */
+#define UNREADABLE "device"
+
+typedef unsigned __int128 hash128;
+
+/* The Internet-Draft draft-eastlake-fnv has both numbers. */
+static hash128 hash_of(const char *text)
+{
+    const hash128 prime = (hash128)1 << 88 | 0x13b;
+    hash128 hash = (hash128)0x6c62272e07bb0142 << 64 | 0x62b821756295c58d;
+
+    for (; *text; text++)
+        hash = (hash ^ (uint8_t)*text) * prime;
+    return hash;
+}
+
+static void put_hash(char *out, const char *text)
+{
+    static const char DIGITS[] = "abcdefghijklmnopqrstuvwxyz234567";
+    hash128 hash = hash_of(text);
+
+    for (size_t i = 0; i < HASH_CHARACTERS; i++) {
+        *out++ = DIGITS[hash & 31];
+        hash >>= 5;
+    }
+    *out = '\0';
+}
+
+/* Small letters and digits; one '-' for any others between them. */
+static size_t put_readable(char *out, const char *text)
+{
+    bool gap = false;
+    size_t len = 0;
+
+    for (; *text && len < READABLE_BYTES_MAX - 1; text++) {
+        char c = *text >= 'A' && *text <= 'Z' ? (char)(*text - 'A' + 'a') : *text;
+
+        if ((c >= 'a' && c <= 'z') || (c >= '0' && c <= '9')) {
+            if (gap && len > 0)
+                out[len++] = '-';
+            out[len++] = c;
+            gap = false;
+        } else {
+            gap = true;
+        }
+    }
+    return len;
+}
+
+static void put_hashed(char *out, const char *text)
+{
+    size_t len = put_readable(out, text);
+
+    if (len == 0)
+        len = (size_t)sprintf(out, "%s", UNREADABLE);
+    strcpy(out + len, SEPARATOR);
+    put_hash(out + len + strlen(SEPARATOR), text);
+}
+
+void lifted_name_device(const char *id, char out[LIFTED_NAME_BYTES])
+{
+    if (kube_name_is_dns_label(id) && !strstr(id, SEPARATOR))
+        strcpy(out, id);
+    else
+        put_hashed(out, id);
+}
+
+void lifted_name_pool(const char *resource, char out[LIFTED_POOL_BYTES])
+{
+    const char *name = strchr(resource, '/') + 1;
+    size_t domain = (size_t)(name - resource);
+
+    assert(domain <= KUBE_SUBDOMAIN_BYTES_MAX + 1); /* a resource's name was looked at */
+    memcpy(out, resource, domain);
+    if (strlen(name) < LIFTED_NAME_BYTES && kube_name_is_dns_subdomain(name, strlen(name)) &&
+        !strstr(name, SEPARATOR))
+        strcpy(out + domain, name);
+    else
+        put_hashed(out + domain, name);
+}
