@@ -14,6 +14,7 @@
 #include "shim/cluster/limits.h"
 #include "shim/cluster/pod_claims.h"
 #include "shim/cluster/pod_events.h"
+#include "shim/cluster/pools.h"
 #include "shim/cluster/removed.h"
 #include "shim/cluster/shutdown_feed.h"
 #include "shim/cluster/wipes.h"
@@ -39,6 +40,7 @@ struct cluster {
     struct core_news news;
     struct evictions evictions;
     struct wipes wipes;
+    struct pools pools;
     struct shutdown_feed shutdown;
     struct facts facts;
     const struct cluster_ops *ops;
@@ -180,6 +182,15 @@ static size_t count(const struct facts *facts, int kind)
     return n;
 }
 
+static bool told_slices(const Agent__V1__ReportRequest *report)
+{
+    for (size_t i = 0; i < report->n_facts; i++) {
+        if (report->facts[i]->kind == AGENT__V1__KIND__SLICE)
+            return true;
+    }
+    return report->whole;
+}
+
 static void take_facts(struct cluster *cluster, const Agent__V1__ReportRequest *report)
 {
     struct facts *facts = &cluster->facts;
@@ -199,6 +210,8 @@ static void take_facts(struct cluster *cluster, const Agent__V1__ReportRequest *
     for (int kind = 0; report->whole && kind < FACT_KINDS_MAX; kind++)
         facts_list_end(facts, kind);
     core_news_facts(&cluster->news, facts);
+    if (told_slices(report))
+        pools_told(&cluster->pools);
 }
 
 static void take_state(struct cluster *cluster, const Agent__V1__State *state)
@@ -213,6 +226,7 @@ static void take_state(struct cluster *cluster, const Agent__V1__State *state)
         facts_set_complete(&cluster->facts, kind, complete[kind]);
     if (complete[AGENT__V1__KIND__SLICE] && complete[AGENT__V1__KIND__TAINT_RULE])
         core_news_taints_told(&cluster->news);
+    pools_complete(&cluster->pools, complete[AGENT__V1__KIND__SLICE]);
     cluster->state.reached = state->reached;
     set_text(cluster->state.node, sizeof cluster->state.node, state->node_name);
     set_text(cluster->state.trouble, sizeof cluster->state.trouble, state->trouble);
@@ -279,6 +293,7 @@ void cluster_look(struct cluster *cluster)
 
     removed_look(&cluster->removed);
     wipes_look(&cluster->wipes);
+    pools_look(&cluster->pools);
     if (!cluster->watch || !shutdown_feed_wish(&cluster->shutdown, &wish))
         return;
     response.daemon_version = (char *)SHIM_VERSION;
@@ -406,6 +421,8 @@ struct cluster *cluster_start(uv_loop_t *loop, const struct config *config, stru
     core_news_init(&cluster->news, host, &cluster->orders);
     evictions_init(&cluster->evictions, host, &cluster->orders, cancel, cluster);
     wipes_init(&cluster->wipes, loop, config, host, &cluster->orders, cancel, cluster);
+    pools_init(&cluster->pools, loop, host, &cluster->orders, cluster, &cluster->facts,
+               cluster->state.node);
     if (rpc_server_new(loop, &place, METHODS, sizeof METHODS / sizeof *METHODS, cluster,
                        &cluster->server) < 0)
         abort(); /* out of memory */
@@ -454,16 +471,24 @@ static void on_wipes_closed(uv_handle_t *handle)
     part_stopped(wipes->cluster);
 }
 
+static void on_pools_closed(uv_handle_t *handle)
+{
+    const struct pools *pools = handle->data;
+
+    part_stopped(pools->cluster);
+}
+
 void cluster_stop(struct cluster *cluster, void (*done)(void *user), void *user)
 {
     cluster->done = done;
     cluster->done_user = user;
-    cluster->parts = 4;
+    cluster->parts = 5;
     keeper_stop(cluster->keeper);
     listener_fini(&cluster->listener);
     rpc_server_close(cluster->server);
     removed_fini(&cluster->removed, on_removed_closed);
     wipes_fini(&cluster->wipes, on_wipes_closed);
+    pools_fini(&cluster->pools, on_pools_closed);
     pod_events_fini(&cluster->pod_events);
     core_news_fini(&cluster->news);
     evictions_fini(&cluster->evictions);

@@ -8,6 +8,8 @@ add_library(shim_cluster STATIC
     ${CMAKE_CURRENT_LIST_DIR}/orders.c
     ${CMAKE_CURRENT_LIST_DIR}/pod_claims.c
     ${CMAKE_CURRENT_LIST_DIR}/pod_events.c
+    ${CMAKE_CURRENT_LIST_DIR}/pool_order.c
+    ${CMAKE_CURRENT_LIST_DIR}/pools.c
     ${CMAKE_CURRENT_LIST_DIR}/removed.c
     ${CMAKE_CURRENT_LIST_DIR}/removed_file.c
     ${CMAKE_CURRENT_LIST_DIR}/shutdown_feed.c

@@ -6,6 +6,7 @@
 #include <uthash.h>
 
 #include "devicemgr/dra.h"
+#include "devicemgr/lift.h"
 #include "devicemgr/taints.h"
 #include "shim/boot_clock.h"
 #include "shim/cluster/core_taints.h"
@@ -45,7 +46,9 @@ static void tell_slice(struct devicemgr *core, const struct fact *fact)
     Agent__V1__Slice *slice =
         fact->value ? agent__v1__slice__unpack(NULL, fact->len, fact->value) : NULL;
 
-    if (slice) {
+    if (slice && strcmp(slice->driver, DEVICEMGR_LIFT_DRIVER) == 0) {
+        /* what the core has said itself (pools.h) */
+    } else if (slice) {
         devicemgr_slice(core, boot_now_ms(), fact->key, slice->driver, slice->pool,
                         (const char *const *)slice->devices, slice->n_devices);
         core_taints_slice(core, boot_now_ms(), fact->key, slice);

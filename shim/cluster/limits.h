@@ -5,11 +5,17 @@
 #define SHIM_CLUSTER_LIMITS_H
 
 /* Orders that are not done: one for each resource there can be, as many claims, what is wiped of
- * each driver, what is told of each container, and pods that are evicted, with what is told of
- * that. */
+ * each driver, what is told of each container, pods that are evicted, with what is told of that,
+ * and pools. */
 #define CLUSTER_ORDERS_MAX                                                                         \
     (1024 + CLUSTER_CLAIMS_MAX + 128 + CLUSTER_REFUSED_MAX + CLUSTER_EVICTIONS_MAX +               \
-     CLUSTER_EVICTION_EVENTS_MAX)
+     CLUSTER_EVICTION_EVENTS_MAX + CLUSTER_POOLS_AT_ONCE)
+/* Pools that are known: one for each resource there can be, and as many that were before. */
+#define CLUSTER_POOLS_MAX 2048
+/* Those that are ordered at once, and bytes of each: 10,000 devices with five attributes each have
+ * some 2 MiB. More devices are not published. */
+#define CLUSTER_POOLS_AT_ONCE 4
+#define CLUSTER_POOL_BYTES_MAX ((size_t)4 * 1024 * 1024)
 /* Containers that are refused, and remembered; of more, the one that was longest ago is not. */
 #define CLUSTER_REFUSED_MAX 128
 /* One that was not refused for so long, as a kubelet would have had it several times, was not. */
@@ -26,6 +32,7 @@
 #define CLUSTER_CLAIMS_MAX 1024
 /* In one message to the agent. */
 #define CLUSTER_BATCH_MAX 256
+#define CLUSTER_BATCH_BYTES_MAX ((size_t)8 * 1024 * 1024)
 /* Before an order is tried again: at first, and at most, doubled each time, with up to a fifth more
  * by chance, for ever; as the kubelet wipes slices, but that it gives up
  * (pkg/kubelet/cm/dra/plugin/dra_plugin_manager.go). */

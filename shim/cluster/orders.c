@@ -131,6 +131,19 @@ uint64_t cluster_orders_add(struct cluster_orders *orders, const Agent__V1__Orde
     return order->what->id;
 }
 
+uint64_t cluster_orders_change(struct cluster_orders *orders, uint64_t id,
+                               const Agent__V1__Order *what)
+{
+    struct cluster_order *order = find(orders, id);
+
+    if (!order || order->state == ORDER_SENT)
+        return 0;
+    agent__v1__order__free_unpacked(order->what, NULL);
+    order->what = (Agent__V1__Order *)must(message_copy(&what->base));
+    order->what->id = ++orders->last_id;
+    return order->what->id;
+}
+
 bool cluster_orders_cancel(struct cluster_orders *orders, uint64_t id)
 {
     struct cluster_order *order = find(orders, id);
@@ -146,12 +159,15 @@ size_t cluster_orders_fill(struct cluster_orders *orders, Agent__V1__Order **out
 {
     uint64_t now_ms = boot_now_ms();
     struct cluster_order *order;
-    size_t n = 0;
+    size_t n = 0, bytes = 0;
 
     TAILQ_FOREACH(order, &orders->all, entry)
     {
         if (order->state != ORDER_DUE || n == max)
             continue;
+        bytes += agent__v1__order__get_packed_size(order->what);
+        if (n > 0 && bytes > CLUSTER_BATCH_BYTES_MAX)
+            break;
         order->state = ORDER_SENT;
         order->at_ms = now_ms + CLUSTER_ANSWER_MS;
         out[n++] = order->what;

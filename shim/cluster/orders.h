@@ -45,11 +45,15 @@ void cluster_orders_fini(struct cluster_orders *orders, uv_close_cb closed);
  * there are too many. */
 uint64_t cluster_orders_add(struct cluster_orders *orders, const Agent__V1__Order *what,
                             bool for_ever, cluster_order_done *done, void *user);
+/* It is another one from now on, which the agent has not: its new id. 0: an agent has it, or it is
+ * none. What was waited before it is tried again is waited still. */
+uint64_t cluster_orders_change(struct cluster_orders *orders, uint64_t id,
+                               const Agent__V1__Order *what);
 /* Nobody waits for it any more. True: an agent has it, and is to be told. */
 bool cluster_orders_cancel(struct cluster_orders *orders, uint64_t id);
 
-/* Those that are due, as many as fit one message, from now on as SENT; borrowed until something
- * else is called. How many; 0: none. */
+/* Those that are due, as many as fit one message (CLUSTER_BATCH_BYTES_MAX), `max` at most, from now
+ * on as SENT; borrowed until something else is called. How many; 0: none. */
 size_t cluster_orders_fill(struct cluster_orders *orders, Agent__V1__Order **out, size_t max);
 
 /* False: nobody waits for such an answer. */

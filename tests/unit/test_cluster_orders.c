@@ -96,6 +96,61 @@ static void what_did_not_work_is_tried_again(void **state)
     assert_int_equal(f->done, 0);
 }
 
+static uint64_t change(struct fixture *f, uint64_t id, const char *driver)
+{
+    Agent__V1__WipeSlices wipe = AGENT__V1__WIPE_SLICES__INIT;
+    Agent__V1__Order order = AGENT__V1__ORDER__INIT;
+
+    wipe.driver = (char *)(uintptr_t)driver;
+    order.what_case = AGENT__V1__ORDER__WHAT_WIPE_SLICES;
+    order.wipe_slices = &wipe;
+    return cluster_orders_change(&f->stage.orders, id, &order);
+}
+
+/* By another id: an agent that has done it as it was does it once more. It waits as long as it
+ * would have. */
+static void what_no_agent_has_may_be_another(void **state)
+{
+    struct fixture *f = *state;
+    Agent__V1__Order *out[4];
+    uint64_t id = add(f, true), other = change(f, id, "y.example");
+
+    assert_true(other > id);
+    assert_int_equal(cluster_orders_fill(&f->stage.orders, out, 4), 1);
+    assert_true(out[0]->id == other);
+    assert_string_equal(out[0]->wipe_slices->driver, "y.example");
+    assert_true(change(f, other, "z.example") == 0); /* an agent has it */
+    assert_true(answer(f, other, AGENT__V1__OUTCOME__AGAIN));
+    id = change(f, other, "z.example");
+    assert_true(id > other);
+    assert_int_equal(fill(f), 0);
+    WAIT(f->stage.world, fill(f) == 1);
+    assert_true(answer(f, id, AGENT__V1__OUTCOME__DONE));
+    assert_int_equal(f->done, 1);
+    assert_true(change(f, id, "x.example") == 0); /* it is no more */
+}
+
+/* What the agent is told at once has room in one message. */
+static void large_ones_go_one_after_the_other(void **state)
+{
+    ProtobufCBinaryData slice = {.len = CLUSTER_POOL_BYTES_MAX, .data = calloc(1, slice.len)};
+    Agent__V1__PublishPool publish = AGENT__V1__PUBLISH_POOL__INIT;
+    Agent__V1__Order order = AGENT__V1__ORDER__INIT;
+    struct fixture *f = *state;
+
+    publish.slices = &slice;
+    publish.n_slices = 1;
+    order.what_case = AGENT__V1__ORDER__WHAT_PUBLISH_POOL;
+    order.publish_pool = &publish;
+    for (int i = 0; i < 3; i++)
+        cluster_orders_add(&f->stage.orders, &order, true, on_done, f);
+    free(slice.data);
+    assert_int_equal(fill(f), 1);
+    assert_int_equal(fill(f), 1);
+    assert_int_equal(fill(f), 1);
+    assert_int_equal(fill(f), 0);
+}
+
 static void what_is_refused(void **state)
 {
     struct fixture *f = *state;
@@ -213,6 +268,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(it_is_sent_and_done, setup, teardown),
         cmocka_unit_test_setup_teardown(what_did_not_work_is_tried_again, setup, teardown),
+        cmocka_unit_test_setup_teardown(what_no_agent_has_may_be_another, setup, teardown),
+        cmocka_unit_test_setup_teardown(large_ones_go_one_after_the_other, setup, teardown),
         cmocka_unit_test_setup_teardown(what_is_refused, setup, teardown),
         cmocka_unit_test_setup_teardown(another_agent_is_told_again, setup, teardown),
         cmocka_unit_test_setup_teardown(what_is_cancelled, setup, teardown),
