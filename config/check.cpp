@@ -222,6 +222,14 @@ static void check_device(reading &r, const toml::table &table, const struct conf
     check_bindings(r, table.get_as<toml::array>("mounts"), d.mounts, d.mounts_len);
 }
 
+static void check_lifted(reading &r, const toml::table &table, const struct config_resource &is)
+{
+    if (is.dra && !r.config.cluster.enabled)
+        r.fault(*table.get("dra"),
+                "dra is true, and there is no agent, which publishes the devices",
+                "[cluster] enabled = true");
+}
+
 /* ---- the machine's shutdown ---- */
 
 static bool is_whole(uint64_t grace_ms)
@@ -315,6 +323,10 @@ void check_settings(reading &r)
     for (size_t i = 0; i < c.devices_len; i++) {
         if (const toml::table *table = (*devices)[i].as_table())
             check_device(r, *table, c.devices[i]);
+    }
+    for (size_t i = 0; i < c.resources_len; i++) {
+        if (const toml::table *table = (*r.root.get_as<toml::array>("resource"))[i].as_table())
+            check_lifted(r, *table, c.resources[i]);
     }
     check_unique(r, "device", "resource",
                  "one [[device]] for each resource; its path may be a glob");

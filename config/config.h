@@ -70,6 +70,14 @@ struct config_device {
     size_t envs_len;
 };
 
+/* One [[resource.attribute]] table: what is said of devices where they are published. */
+struct config_attribute {
+    char *device; /* ids, with glob(7) characters */
+    char *name;
+    char *value; /* as the file has it: a text in quotes, which has none in it; a whole number, or
+                  * true or false */
+};
+
 /* One [[resource]] table: what this resource has instead of the settings in [plugins]. Complete:
  * what the table does not name is filled in from there. */
 struct config_resource {
@@ -80,6 +88,9 @@ struct config_resource {
     enum config_refresh refresh_options;
     bool exclusive;                    /* a device is held by one live container at a time */
     uint64_t taint_unhealthy_after_ms; /* 0: never */
+    bool dra;                          /* published as a DRA driver's (devicemgr/lift.h) */
+    struct config_attribute *attributes;
+    size_t attributes_len;
 };
 
 /* One [[taint]] table. */

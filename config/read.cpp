@@ -65,6 +65,7 @@ static std::string expected_type(const struct schema_key &key, const toml::node 
 {
     switch (key.type) {
     case VALUE_TEXT:
+    case VALUE_SCALAR:
         return key.text->type;
     case VALUE_SOCKET:
         return "an absolute path in quotes, with or without unix:// in front";
@@ -167,6 +168,21 @@ static bool read_text(const value &v, const std::string &text)
     return true;
 }
 
+/* As the file has it, a text in quotes. */
+static void read_scalar(const value &v, const std::string &expected)
+{
+    if (const auto *flag = v.node.as_boolean())
+        put_text(flag->get() ? "true" : "false", (char **)v.slot);
+    else if (const auto *number = v.node.as_integer())
+        put_text(std::to_string(number->get()), (char **)v.slot);
+    else if (const auto *text = as<std::string>(v.r, v.name, v.node, expected)) {
+        if (!has_nul(text->get()) && v.key.text->valid(text->get().c_str()))
+            put_text('"' + text->get() + '"', (char **)v.slot);
+        else
+            v.refuse(" is " + quote(text->get()), v.key.text->value);
+    }
+}
+
 /* Puts a list of as many zeroed elements there, from `min` to the key's limit, whatever was there.
  * NULL: noted. */
 template <typename T> static T *make_list(const value &v, size_t n, size_t min, size_t bytes)
@@ -264,6 +280,8 @@ static void read_value(const value &v)
             *(unsigned *)v.slot = (unsigned)number->get();
         else if (number)
             *(int32_t *)v.slot = (int32_t)number->get();
+    } else if (v.key.type == VALUE_SCALAR) {
+        read_scalar(v, expected);
     } else if (v.key.type == VALUE_NAMES || v.key.type == VALUE_TABLES) {
         if (const auto *array = as<toml::array>(v.r, v.name, v.node, expected))
             v.key.type == VALUE_NAMES ? read_names(v, *array) : read_tables(v, *array);

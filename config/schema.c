@@ -96,6 +96,36 @@ static bool is_effect(const char *text)
            strcmp(text, "NoExecute") == 0;
 }
 
+/* Those that each device has (devicemgr/lift.h). */
+static bool is_given(const char *name)
+{
+    static const char *const GIVEN[] = {"resource", "id", "numaNode", "numaNodes"};
+
+    for (size_t i = 0; i < sizeof GIVEN / sizeof *GIVEN; i++) {
+        if (strcmp(name, GIVEN[i]) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* staging/src/k8s.io/api/resource/v1/types.go, QualifiedName: a C identifier, behind a domain and
+ * '/' or not. */
+static bool is_attribute(const char *text)
+{
+    const char *slash = strchr(text, '/'), *name = slash ? slash + 1 : text;
+    size_t domain = slash ? (size_t)(slash - text) : 0, len = strlen(name);
+
+    if (slash && (domain > 63 || !kube_name_is_dns_subdomain(text, domain)))
+        return false;
+    return len > 0 && len <= 32 && (*name < '0' || *name > '9') && !is_given(text) &&
+           strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_") == len;
+}
+
+static bool is_attribute_text(const char *text)
+{
+    return strlen(text) <= 64 && !has_controls(text) && !strchr(text, '"');
+}
+
 bool text_is_glob(const char *path)
 {
     return strpbrk(path, "*?[") != NULL;
@@ -134,6 +164,19 @@ static const struct schema_text TAINTED = {
 
 static const struct schema_text ID = {is_id, "a device's id in quotes; of a driver \"POOL/DEVICE\"",
                                       NULL};
+
+static const struct schema_text IDS = {
+    is_id, "a device's id in quotes, which may have '*', '?' and '[...]'", NULL};
+
+#define ATTRIBUTE_WORDS "an attribute's name in quotes, such as \"model\""
+static const struct schema_text ATTRIBUTE = {
+    is_attribute, ATTRIBUTE_WORDS,
+    ATTRIBUTE_WORDS ": at most 32 letters, digits and '_', with a domain and '/' in front or "
+                    "without; none of resource, id, numaNode and numaNodes"};
+
+static const struct schema_text ATTRIBUTE_TEXT = {
+    is_attribute_text, "a text in quotes, a whole number, true or false",
+    "a text of at most 64 bytes, without quotes and controls in it"};
 
 static const struct schema_text TAINT_KEY = {
     kube_name_is_qualified, "a label's name in quotes, such as \"example.com/broken\"", NULL};
@@ -179,6 +222,8 @@ _Static_assert(SOCKET_BYTES_MAX == 107, "what LISTEN says");
 /* Elements of a [[device]]'s paths, mounts and envs, each: a container that gets the device gets
  * them all. And names of kubelets. */
 #define ELEMENTS_MAX 64
+/* Rows for the devices of one resource, of which each has some. */
+#define ATTRIBUTES_MAX 1024
 #define DIRECTORY_BYTES_MAX (PATH_MAX - 256)
 
 /* Behind the member its default, the least and the most, then what else there is to say. */
@@ -319,6 +364,9 @@ const struct schema_key schema_keys[] = {
     KEY_OF(config_resource, RESOURCE, "name", TEXT, name, .text = &RESOURCE,
            .required = "name = \"vendor.com/name\""),
     KEY_OF(config_resource, RESOURCE, "exclusive", FLAG, exclusive, "true"),
+    KEY_OF(config_resource, RESOURCE, "dra", FLAG, dra, "false"),
+    LIST_OF(config_resource, RESOURCE, "attribute", TABLES, attributes, .inner = SECTION_ATTRIBUTE,
+            .limit = ATTRIBUTES_MAX, LIVE),
 
     KEY_OF(config_driver, DRIVER, "name", TEXT, name, .text = &DRIVER, LIVE,
            .required = "name = \"gpu.example.com\""),
@@ -346,6 +394,12 @@ const struct schema_key schema_keys[] = {
            "2147483647", LIVE, .required = "priority = 0, the lowest of the pods it is for"),
     KEY_OF(config_shutdown_period, PERIOD, "grace", DURATION, grace_ms, NULL, "1s", "24h", LIVE,
            .required = "grace = \"30s\", how long they have"),
+
+    KEY_OF(config_attribute, ATTRIBUTE, "device", TEXT, device, "*", .text = &IDS, LIVE),
+    KEY_OF(config_attribute, ATTRIBUTE, "name", TEXT, name, .text = &ATTRIBUTE, LIVE,
+           .required = "name = \"model\""),
+    KEY_OF(config_attribute, ATTRIBUTE, "value", SCALAR, value, .text = &ATTRIBUTE_TEXT, LIVE,
+           .required = "value = \"a text\", a whole number, true or false"),
 };
 
 const size_t schema_keys_len = sizeof schema_keys / sizeof *schema_keys;
@@ -375,6 +429,8 @@ const struct schema_table schema_tables[SECTIONS] = {
                        .element = "{ host = \"/opt/a\", container = \"/opt/b\" }"},
     [SECTION_PERIOD] = {.name = "[[shutdown.period]]",
                         .bytes = sizeof(struct config_shutdown_period)},
+    [SECTION_ATTRIBUTE] = {.name = "[[resource.attribute]]",
+                           .bytes = sizeof(struct config_attribute)},
 };
 
 const struct schema_key *schema_next(enum schema_section section, const struct schema_key *after)

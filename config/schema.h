@@ -53,6 +53,7 @@ enum schema_section {
     SECTION_PATH, /* from here on: what is an element of a key's array, and of no advice */
     SECTION_MOUNT,
     SECTION_PERIOD,
+    SECTION_ATTRIBUTE,
     SECTIONS,
 };
 
@@ -66,6 +67,7 @@ enum schema_type {
     VALUE_FLAG,      /* bool */
     VALUE_COUNT,     /* unsigned */
     VALUE_INTEGER,   /* int32_t */
+    VALUE_SCALAR,    /* char *: a text (see `text`), in quotes; a whole number, true or false */
     VALUE_NAMES,     /* char **, and size_t at `len`: see `text`; at most `limit`, 0: any number */
     VALUE_ENVIRONMENT, /* struct config_env *, and size_t at `len`: 1 to `limit` */
     VALUE_TABLE,       /* none: the keys of `inner` are in the same struct */

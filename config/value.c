@@ -53,11 +53,17 @@ static const struct {
     size_t bytes;   /* at the slot: the value, or where it is */
     unsigned texts; /* there: one, or of each element of a list */
 } TYPES[VALUE_TABLES + 1] = {
-    [VALUE_TEXT] = {sizeof(char *), 1},      [VALUE_SOCKET] = {sizeof(char *), 1},
-    [VALUE_DIRECTORY] = {sizeof(char *), 1}, [VALUE_DURATION] = {sizeof(uint64_t), 0},
-    [VALUE_CHOICE] = {sizeof(int), 0},       [VALUE_FLAG] = {sizeof(bool), 0},
-    [VALUE_COUNT] = {sizeof(unsigned), 0},   [VALUE_INTEGER] = {sizeof(int32_t), 0},
-    [VALUE_NAMES] = {sizeof(char **), 1},    [VALUE_ENVIRONMENT] = {sizeof(struct config_env *), 2},
+    [VALUE_TEXT] = {sizeof(char *), 1},
+    [VALUE_SOCKET] = {sizeof(char *), 1},
+    [VALUE_DIRECTORY] = {sizeof(char *), 1},
+    [VALUE_DURATION] = {sizeof(uint64_t), 0},
+    [VALUE_CHOICE] = {sizeof(int), 0},
+    [VALUE_FLAG] = {sizeof(bool), 0},
+    [VALUE_COUNT] = {sizeof(unsigned), 0},
+    [VALUE_INTEGER] = {sizeof(int32_t), 0},
+    [VALUE_SCALAR] = {sizeof(char *), 1},
+    [VALUE_NAMES] = {sizeof(char **), 1},
+    [VALUE_ENVIRONMENT] = {sizeof(struct config_env *), 2},
     [VALUE_TABLES] = {sizeof(void *), 0},
 };
 

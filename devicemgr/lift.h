@@ -11,6 +11,8 @@
  *   devices.cri-device-shim/unhealthy    by their plugin's word: NoSchedule, or NoExecute
  *                                        (settings.taint_unhealthy_after_ms)
  *   devices.cri-device-shim/plugin-away  NoSchedule, once it has been for settings.mask_ms
+ *   devices.cri-device-shim/held         NoSchedule, while a pod has it that the kubelet gave it
+ *                                        to, from before it was published
  *   devices.cri-device-shim/cordoned,
  *   devices.cri-device-shim/withdrawn    NoSchedule, by an operator
  * and as an operator or the settings taint them, but for the effect None.
@@ -21,10 +23,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "cri-proto/lift_marker.h"
 #include "devicemgr/devicemgr.h"
 
 /* The driver of all of them. */
-#define DEVICEMGR_LIFT_DRIVER "plugins.cri-device-shim"
+#define DEVICEMGR_LIFT_DRIVER LIFT_DRIVER
 /* Devices in one slice: so many the API takes where one of them is tainted
  * (staging/src/k8s.io/api/resource/v1/types.go), so that a taint moves no device. */
 #define DEVICEMGR_LIFT_SLICE_DEVICES 64

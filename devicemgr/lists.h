@@ -128,7 +128,8 @@ struct devicemgr_allocation {
     uint64_t since_ms_ago; /* as far as this life of the process knows */
     const char *const *ids;
     size_t ids_len;
-    bool own_choice; /* the shim chose the devices; else the kubelet */
+    bool own_choice; /* the shim chose the devices; else the kubelet, */
+    bool claimed;    /* or the scheduler, for claims */
     bool stored;     /* the checkpoint has it */
     bool cached;     /* with its runtime options: the plugin need not be there to make it again */
     /* What it waits for. */

@@ -49,7 +49,10 @@ static void put_allocation(json_t *one, const ProtobufCMessage *message)
     json_value_set(one, "container", json_value_text(row->container));
     json_value_set(one, "resource", json_value_text(row->resource));
     json_value_set(one, "ids", json_value_texts(row->device_ids, row->n_device_ids));
-    json_value_set(one, "chosenBy", json_value_text(row->own_choice ? "shim" : "kubelet"));
+    json_value_set(one, "chosenBy",
+                   json_value_text(row->own_choice ? "shim"
+                                   : row->claimed  ? "claim"
+                                                   : "kubelet"));
     json_value_set(one, "optionsCached", json_boolean(row->has_options));
     json_value_set(one, "optionsBoot", json_value_text_or_null(row->boot_id));
 }

@@ -10,6 +10,7 @@
 
 #include "shim/boot_clock.h"
 #include "shim/cluster/cluster.h"
+#include "shim/cluster/lift_driver.h"
 #include "shim/control/control.h"
 #include "shim/control/list.h"
 #include "shim/core/host.h"
@@ -68,6 +69,22 @@ static void on_claim_look(void *user, const struct devicemgr_claim *claim)
 
     if (d->cluster)
         cluster_claim_look(d->cluster, claim);
+}
+
+static void on_lift_prepare(void *user, uint64_t call, const struct devicemgr_claim *claim,
+                            uint64_t timeout_ms)
+{
+    struct daemon *d = user;
+
+    lift_driver_prepare(cluster_lift_driver(d->cluster), call, claim, timeout_ms);
+}
+
+static void on_lift_cancel(void *user, uint64_t call)
+{
+    struct daemon *d = user;
+
+    if (d->cluster)
+        lift_driver_cancel(cluster_lift_driver(d->cluster), call);
 }
 
 static void on_evict_pod(void *user, uint64_t order, const struct devicemgr_eviction *eviction)
@@ -320,6 +337,8 @@ static const struct host_ops HOST_OPS = {.verdict = on_verdict,
                                          .preferred = on_preferred,
                                          .event = on_event,
                                          .claim_look = on_claim_look,
+                                         .lift_prepare = on_lift_prepare,
+                                         .lift_cancel = on_lift_cancel,
                                          .evict_pod = on_evict_pod,
                                          .evict_cancel = on_evict_cancel,
                                          .claim_done = on_claim_done,

@@ -128,6 +128,7 @@ uint8_t *record_of_allocation(const struct allocation *allocation, const char *b
     row.n_device_ids = allocation->ids.len;
     row.boot_id = allocation->boot_id;
     row.own_choice = allocation->own_choice;
+    row.claimed = allocation->claimed;
     if (allocation->row == ALLOCATION_CARRIED && allocation->fresh) {
         options = allocation->fresh;
         row.boot_id = (char *)boot_id;
@@ -170,6 +171,7 @@ static void restore_allocation(struct allocations *table, uint64_t unknown_until
 
     allocation_set_restored(allocation, options, row->boot_id);
     allocation_set_own_choice(allocation, row->own_choice);
+    allocation_set_claimed(allocation, row->claimed);
     allocation->stored = true;
     allocation_set_unknown(allocation, "", unknown_until_ms);
 }

@@ -8,8 +8,11 @@ void showing_changed(struct state *state, const char *resource)
 {
     struct resource *shown = resources_edit(&state->resources, resource);
 
-    if (shown && shown->shown.version != 0)
-        shown->shown.version = ++state->showing.version;
+    if (!shown || shown->shown.version == 0)
+        return;
+    shown->shown.version = ++state->showing.version;
+    if (state_settings_of(state, resource)->dra) /* who has it is published (rules/lifted.c) */
+        shown->shown.base = shown->shown.version;
 }
 
 void showing_offer_changed(struct state *state, const char *resource)

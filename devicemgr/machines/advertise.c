@@ -75,6 +75,8 @@ static enum shown_hold look_at_allocation(const struct state *state,
 {
     bool over = facts_pod_over(state, allocation->pod_uid);
 
+    if (allocation->claimed)
+        return SHOWN_NOTHING; /* the kubelet knows of the claim alone */
     if (!allocation->own_choice)
         return over ? SHOWN_NOTHING : SHOWN_HELD;
     if (!state_settings_of(state, allocation->resource)->exclusive)

@@ -8,6 +8,7 @@
 #include "devicemgr/books/ledger.h"
 #include "devicemgr/machines/create.h"
 #include "devicemgr/rules/ended.h"
+#include "devicemgr/rules/lifted.h"
 #include "devicemgr/rules/usable.h"
 #include "devicemgr/things/name.h"
 
@@ -28,6 +29,16 @@ static bool has_token(const struct devicemgr_create *said)
 {
     for (size_t i = 0; i < said->container_annotations_len; i++) {
         if (request_is_token_key(said->container_annotations[i].key))
+            return true;
+    }
+    return false;
+}
+
+/* A device that its claim has (lift.h), as the scheduler has chosen it. */
+static bool has_marker(const struct devicemgr_create *said)
+{
+    for (size_t i = 0; i < said->cdi_devices_len; i++) {
+        if (lift_marker_is(said->cdi_devices[i], strlen(said->cdi_devices[i])))
             return true;
     }
     return false;
@@ -70,14 +81,50 @@ static bool read_tokens(struct demand *demand, const struct devicemgr_create *sa
     return true;
 }
 
-/* Reads both sources of the request. Why it is refused; `error` is for the reason to point to. */
+static bool read_markers(const struct state *state, struct demand *demand,
+                         const struct devicemgr_create *said, struct text *error)
+{
+    for (size_t i = 0; i < said->cdi_devices_len; i++) {
+        const char *name = said->cdi_devices[i], *resource, *id;
+        struct lift_marker marker;
+
+        if (!lift_marker_is(name, strlen(name)))
+            continue;
+        if (!lift_marker_read(name, &marker) || !lifted_find(state, &marker, &resource, &id)) {
+            text_add(error, "the CDI device ");
+            text_add_words(error, name, TEXT_WORDS_BYTES_MAX);
+            text_add(error, " stands for no resource that is published from here");
+            return false;
+        }
+        if (request_add_claimed(&demand->request, resource, id, error) < 0)
+            return false;
+    }
+    return true;
+}
+
+/* The scheduler gives them away: who asks here would have what it may give to another. */
+static bool is_published(const struct state *state, const struct request *request,
+                         struct text *error)
+{
+    for (size_t i = 0; i < request->len; i++) {
+        const struct request_item *item = &request->items[i];
+
+        if (item->token || !state_settings_of(state, item->resource)->dra)
+            continue;
+        text_add(error, "resource %s is asked for by ResourceClaims on this node", item->resource);
+        return true;
+    }
+    return false;
+}
+
+/* Reads all sources of the request. Why it is refused; `error` is for the reason to point to. */
 static enum reason_kind read_request(struct state *state, struct create *create,
                                      const struct devicemgr_create *said, const char *annotation,
                                      struct text *error)
 {
     struct demand *demand = &create->demand;
 
-    if (!read_tokens(demand, said, error))
+    if (!read_tokens(demand, said, error) || !read_markers(state, demand, said, error))
         return REASON_REQUEST_UNREADABLE;
     if (annotation && !state->settings.annotations && !state->settings.start_without)
         return REASON_ANNOTATIONS_OFF;
@@ -88,6 +135,8 @@ static enum reason_kind read_request(struct state *state, struct create *create,
     else if (annotation && request_add_annotation(&demand->request, annotation, error) < 0)
         return REASON_REQUEST_UNREADABLE;
     request_sort(&demand->request);
+    if (is_published(state, &demand->request, error))
+        return REASON_REQUEST_UNREADABLE;
     return REASON_NONE;
 }
 
@@ -213,7 +262,7 @@ void creates_begin_refused(struct creates *creates, uint64_t number,
 bool creates_begin(struct creates *creates, uint64_t number, const struct devicemgr_create *said)
 {
     const char *annotation = request_annotation(said);
-    bool token = has_token(said);
+    bool token = has_token(said) || has_marker(said);
     struct text error = {0};
     struct create *create;
     struct reason reason;

@@ -79,7 +79,9 @@ void create_forward(struct state *state, const struct create *create)
 
     options_merge_init(&merge);
     for (size_t i = 0; i < create->demand.request.len; i++) {
-        if (!create->wanted[i].want->token)
+        const struct request_item *want = create->wanted[i].want;
+
+        if (!want->token || want->claimed) /* else the kubelet has written it there */
             merge_token(create->wanted[i].has, &merge);
     }
     merge.reserved = REQUEST_KEY_PREFIX;

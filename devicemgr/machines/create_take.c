@@ -20,7 +20,8 @@ static const struct allocation *other_holder(const struct state *state,
     for (size_t i = 0; i < owners_len(holders); i++) {
         const struct allocation *holder = holders->v[i];
 
-        if (strcmp(holder->pod_uid, allocation->pod_uid) != 0)
+        if (strcmp(holder->pod_uid, allocation->pod_uid) != 0 &&
+            !(holder->claimed && allocation->claimed))
             return holder;
     }
     return NULL;
@@ -41,7 +42,8 @@ static void take_from(struct state *state, const struct allocation *holder)
 }
 
 /* The devices are ours now: other pods' allocations of them, idle all, are over. A device shared
- * with another container of the same pod stays in both, one of a resource that shares in all. */
+ * with another container of the same pod stays in both, one of a resource that shares, or that
+ * claims share, in all. */
 static void take_from_others(struct state *state, const struct allocation *allocation)
 {
     for (size_t i = 0; i < allocation->ids.len; i++) {
@@ -73,11 +75,12 @@ static void note_source(struct state *state, struct allocation *allocation,
 {
     bool token = wanted->want->token;
 
-    if (allocation->own_choice == token) {
+    if (allocation->own_choice == token || allocation->claimed != wanted->want->claimed) {
         allocation_set_own_choice(allocation, !token);
+        allocation_set_claimed(allocation, wanted->want->claimed);
         dirty_touch_allocation(state, allocation);
     }
-    if (token)
+    if (token && !wanted->want->claimed)
         kubelet_note_token(state, allocation, wanted->demand->started_ms);
 }
 
@@ -109,6 +112,7 @@ static struct allocation *take(struct state *state, const struct wanted *wanted,
         return allocations_mutable(&state->allocations, wanted->has);
     allocation = allocations_add(&state->allocations, demand->pod_uid, demand->container,
                                  wanted->want->resource, &selected->ids);
+    allocation_set_claimed(allocation, wanted->want->claimed);
     if (!wanted->want->token)
         allocation_set_tentative(allocation);
     note_source(state, allocation, wanted);

@@ -2,6 +2,8 @@
 
 #include <string.h>
 
+#include "cri-proto/lift_marker.h"
+
 #include "devicemgr/rules/rule.h"
 
 /* Whether it is among those from `first` on. */
@@ -62,7 +64,8 @@ static void add_unread(const struct state *state, const struct devicemgr_create 
     for (size_t i = 0; i < first; i++) {
         const char *name = request->cdi_devices[i];
 
-        if (claim_has_cdi(claim, name) && !is_named(request, first, name))
+        if (claim_has_cdi(claim, name) && !is_named(request, first, name) &&
+            !lift_marker_is(name, strlen(name))) /* which no runtime is to see */
             ids_add_new(unread, name);
     }
 }

@@ -28,6 +28,13 @@ static bool handed_on_by_kubelet(const struct demand *demand, const struct alloc
     return same_pod(demand, holder) && !holder->own_choice && holder->said.exited;
 }
 
+/* Whether both have it by claims: who may share it those say, and another rule (claimed.h) sees
+ * to it. */
+static bool share_claims(const struct wanted *wanted, const struct allocation *holder)
+{
+    return wanted->want->claimed && holder->claimed;
+}
+
 static void add(struct holders *holders, const struct allocation *holder)
 {
     holders->v = mem_grow(holders->v, holders->len, sizeof *holders->v);
@@ -79,7 +86,7 @@ struct look holders_of_ids(const struct state *state, const struct wanted *wante
             allocations_holders(&state->allocations, wanted->want->resource, ids->v[i]);
 
         for (size_t h = 0; h < owners_len(holders); h++) {
-            if (holders->v[h] != wanted->has)
+            if (holders->v[h] != wanted->has && !share_claims(wanted, holders->v[h]))
                 look = holders_look_at(state, wanted->demand, holders->v[h], ids->v[i], ask);
             if (look.step != LOOK_GO)
                 return look;
@@ -93,7 +100,7 @@ struct look holders_of_pod(const struct state *state, const struct wanted *wante
 {
     struct look look = {0};
 
-    if (!wanted->settings->exclusive)
+    if (!wanted->settings->exclusive || wanted->want->claimed)
         return look; /* nothing is handed on */
     for (const struct allocation *a =
              allocations_of_pod(&state->allocations, wanted->demand->pod_uid);
@@ -125,8 +132,8 @@ bool holders_handed_on(const struct state *state, const struct wanted *wanted)
         for (size_t h = 0; h < owners_len(holders); h++) {
             const struct allocation *holder = holders->v[h];
 
-            if (holder != has && same_pod(wanted->demand, holder) &&
-                said_to_run(state, wanted->demand, holder))
+            if (holder != has && !share_claims(wanted, holder) &&
+                same_pod(wanted->demand, holder) && said_to_run(state, wanted->demand, holder))
                 return true;
         }
     }

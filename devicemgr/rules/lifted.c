@@ -14,6 +14,7 @@
 
 #define KEY_AWAY "devices.cri-device-shim/plugin-away"
 #define KEY_CORDONED "devices.cri-device-shim/cordoned"
+#define KEY_HELD "devices.cri-device-shim/held"
 #define KEY_WITHDRAWN "devices.cri-device-shim/withdrawn"
 
 /* ---- which resources ---- */
@@ -166,6 +167,21 @@ static bool add_no_schedule(void *user, const struct taint *taint)
     return true;
 }
 
+/* By whom the scheduler does not know: a pod that the kubelet has given it to, before. */
+static bool is_held(const struct said *said, const char *id)
+{
+    const char *resource = said->resource->name;
+    const struct owners *holders = allocations_holders(&said->state->allocations, resource, id);
+    const struct owners *holds = kubelet_holders(said->state, resource, id);
+    bool held = false;
+
+    for (size_t i = 0; i < owners_len(holders); i++)
+        held = held || ((const struct allocation *)holders->v[i])->shown != SHOWN_NOTHING;
+    for (size_t i = 0; i < owners_len(holds); i++)
+        held = held || ((const struct kubelet_hold *)holds->v[i])->shown;
+    return held;
+}
+
 static void add_taints(struct said *said, const struct device *device)
 {
     const char *no_schedule = taint_effect_name(TAINT_NO_SCHEDULE);
@@ -176,6 +192,8 @@ static void add_taints(struct said *said, const struct device *device)
         add_taint(said, KEY_AWAY, "", no_schedule);
     if (orders_withdrawal(&said->state->orders, resource))
         add_taint(said, KEY_WITHDRAWN, "", no_schedule);
+    if (is_held(said, device->id))
+        add_taint(said, KEY_HELD, "", no_schedule);
     if (orders_cordon(&said->state->orders, resource, device->id))
         add_taint(said, KEY_CORDONED, "", no_schedule);
     tainted_each(said->state, resource, device->id, add_no_schedule, said);
@@ -210,4 +228,47 @@ void lifted_devices(const struct state *state, const char *name,
                                                      .taints = said.taints,
                                                      .taints_len = said.taints_len});
     }
+}
+
+/* ---- by a name ---- */
+
+static bool is_pool_of(const char *resource, const char *pool)
+{
+    char name[LIFTED_POOL_BYTES];
+
+    lifted_name_pool(resource, name);
+    return strcmp(name, pool) == 0;
+}
+
+/* By the settings, or, of one that they have no more, by what there is. NULL: none. */
+static const char *find_resource(const struct state *state, const char *pool)
+{
+    for (size_t i = 0; i < state->settings.resources_len; i++) {
+        const struct devicemgr_resource_settings *is = &state->settings.resources[i];
+
+        if (is->dra && is_pool_of(is->name, pool))
+            return is->name;
+    }
+    for (const struct resource *r = state->resources; r; r = r->hh.next) {
+        if (is_pool_of(r->name, pool))
+            return r->name;
+    }
+    return NULL;
+}
+
+bool lifted_find(const struct state *state, const struct lift_marker *marker, const char **resource,
+                 const char **id)
+{
+    const char *name = find_resource(state, marker->pool);
+    const struct resource *is = name ? resources_find(state->resources, name) : NULL;
+    char device[LIFTED_NAME_BYTES];
+
+    *resource = name;
+    *id = marker->device;
+    for (size_t i = 0; is && i < is->devices.len; i++) {
+        lifted_name_device(is->devices.items[i].id, device);
+        if (strcmp(device, marker->device) == 0)
+            *id = is->devices.items[i].id;
+    }
+    return name;
 }

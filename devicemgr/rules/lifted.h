@@ -5,6 +5,8 @@
 #ifndef DEVICEMGR_RULES_LIFTED_H
 #define DEVICEMGR_RULES_LIFTED_H
 
+#include <stdbool.h>
+
 #include "devicemgr/lift.h"
 
 struct state;
@@ -15,5 +17,11 @@ void lifted_each(const struct state *state,
 void lifted_devices(const struct state *state, const char *name,
                     void (*each)(void *user, const struct devicemgr_lifted_device *device),
                     void *user);
+
+/* What a name of a CDI device means that stands for a device here: its resource, and its id, which
+ * is the name's own text where the device is not listed. False: it means none. Borrowed from the
+ * state, or from `marker`. */
+bool lifted_find(const struct state *state, const struct lift_marker *marker, const char **resource,
+                 const char **id) __attribute__((warn_unused_result));
 
 #endif

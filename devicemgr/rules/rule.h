@@ -24,7 +24,7 @@
 #pragma GCC poison allocation_set_changed allocation_set_create allocation_set_ended allocation_set_epoch
 #pragma GCC poison allocation_set_exited allocation_set_found allocation_set_fresh
 #pragma GCC poison allocation_set_idle allocation_set_known allocation_set_live
-#pragma GCC poison allocation_set_own_choice allocation_set_restored allocation_set_said_to_run
+#pragma GCC poison allocation_set_claimed allocation_set_own_choice allocation_set_restored allocation_set_said_to_run
 #pragma GCC poison allocation_set_sandbox_ended allocation_set_shown allocation_set_stale
 #pragma GCC poison allocation_set_tentative allocation_set_token allocation_set_unanswered
 #pragma GCC poison allocation_set_unknown allocations_remove devices_fini devices_update endpoint_dial endpoint_fini

@@ -19,7 +19,6 @@ struct mark {
 };
 
 struct marks {
-    const struct resource_orders *orders; /* NULL: none of the resource */
     struct mark *by_id;
     struct mark **unlisted; /* held, and not in the list; in natural order of ids */
     size_t unlisted_len;
@@ -74,7 +73,7 @@ static int by_id(const void *a, const void *b)
 static void marks_init(struct marks *marks, const struct state *state,
                        const struct resource *resource)
 {
-    *marks = (struct marks){.orders = orders_of(&state->orders, resource->name)};
+    *marks = (struct marks){0};
     marks_add_allocations(marks, state, resource->name);
     marks_add_kubelet_holds(marks, state, resource->name);
     marks->unlisted = mem_alloc(HASH_COUNT(marks->by_id), sizeof(struct mark *));
@@ -98,10 +97,17 @@ static void marks_fini(struct marks *marks)
     free(marks->unlisted);
 }
 
-static bool is_kept_back(const struct state *state, const struct resource *resource, const char *id)
+/* All of it is kept from the kubelet, but for what its pods have: by an operator, or since it is
+ * published otherwise (lifted.h). */
+static bool is_withheld(const struct state *state, const struct resource *resource)
 {
     return orders_withdrawal(&state->orders, resource->name) ||
-           orders_cordon(&state->orders, resource->name, id) ||
+           state_settings_of(state, resource->name)->dra;
+}
+
+static bool is_kept_back(const struct state *state, const struct resource *resource, const char *id)
+{
+    return is_withheld(state, resource) || orders_cordon(&state->orders, resource->name, id) ||
            tainted_kept_back(state, resource->name, id);
 }
 
@@ -176,7 +182,7 @@ bool shown_one(const struct state *state, const struct resource *resource, const
         *out = shown_as(state, resource, device, &mark);
     else
         *out = (struct devicemgr_shown_device){.id = id, .healthy = true, .held = true};
-    if (device && !mark.held && orders_withdrawal(&state->orders, resource->name))
+    if (device && !mark.held && is_withheld(state, resource))
         return false;
     return device || (state->showing.starting && mark.held);
 }
@@ -188,12 +194,12 @@ void shown_devices(const struct state *state, const char *name,
     const struct resource *resource = resources_find(state->resources, name);
     struct marks marks;
     size_t i = 0, u = 0;
-    bool withdrawn;
+    bool withheld;
 
     if (!resource || resource->shown.version == 0)
         return;
     marks_init(&marks, state, resource);
-    withdrawn = marks.orders && marks.orders->withdrawal;
+    withheld = is_withheld(state, resource);
     while (i < resource->devices.len || u < marks.unlisted_len) {
         const struct device *device =
             i < resource->devices.len ? &resource->devices.items[i] : NULL;
@@ -206,7 +212,7 @@ void shown_devices(const struct state *state, const char *name,
             shown = shown_device(state, resource, device, &marks);
             i++;
         }
-        if (shown.held || !withdrawn)
+        if (shown.held || !withheld)
             each(user, &shown);
     }
     marks_fini(&marks);
@@ -232,7 +238,8 @@ void shown_count(const struct state *state, const struct resource *resource, siz
     *devices = *healthy = 0;
     if (resource->shown.version == 0)
         return;
-    if (tainted_or_ordered(state, resource->name)) { /* any of them may be kept back */
+    if (tainted_or_ordered(state, resource->name) ||
+        is_withheld(state, resource)) { /* any of them may be kept back */
         struct tally tally = {devices, healthy};
 
         shown_devices(state, resource->name, tally_one, &tally);
@@ -267,7 +274,7 @@ bool shown_some(const struct state *state, const char *name, const uint32_t *pla
     if (!resource || resource->shown.version == 0)
         return false;
     marks_init(&marks, state, resource);
-    plain = marks.unlisted_len == 0 && !(marks.orders && marks.orders->withdrawal);
+    plain = marks.unlisted_len == 0 && !is_withheld(state, resource);
     for (size_t i = 0; plain && i < len && places[i] < resource->devices.len; i++) {
         shown = shown_device(state, resource, &resource->devices.items[places[i]], &marks);
         each(user, places[i], &shown, false);
@@ -293,13 +300,13 @@ static void note_held(void *user, const struct devicemgr_shown_device *device)
     *held = *held || device->held;
 }
 
-/* One that is withdrawn is shown as long as the kubelet's pods have some of it: after a reboot it
+/* One that is withheld is shown as long as the kubelet's pods have some of it: after a reboot it
  * admits them again. */
 static bool is_offered(const struct state *state, const struct resource *resource)
 {
     bool held = false;
 
-    if (!orders_withdrawal(&state->orders, resource->name))
+    if (!is_withheld(state, resource))
         return true;
     shown_devices(state, resource->name, note_held, &held);
     return held;

@@ -64,6 +64,11 @@ void allocation_set_own_choice(struct allocation *allocation, bool own_choice)
     allocation->own_choice = own_choice;
 }
 
+void allocation_set_claimed(struct allocation *allocation, bool claimed)
+{
+    allocation->claimed = claimed;
+}
+
 void allocation_set_tentative(struct allocation *allocation)
 {
     allocation->own_choice = true;

@@ -94,6 +94,7 @@ struct allocation {
     const char *pod_uid, *container, *resource; /* within `key` */
     struct ids ids;                             /* sorted */
     bool own_choice; /* the shim chose them; else the kubelet did, or it cannot be told */
+    bool claimed;    /* else: they are its claims' (lift.h), which say who shares them */
     bool tentative;  /* the shim chose them, and no container was made with them yet */
 
     enum allocation_row row;
@@ -217,6 +218,7 @@ static inline enum allocation_life allocation_life(const struct allocation *allo
 
 /* Who chose its devices: the shim, or the kubelet. */
 void allocation_set_own_choice(struct allocation *allocation, bool own_choice);
+void allocation_set_claimed(struct allocation *allocation, bool claimed);
 /* The shim did just now: see `tentative`. */
 void allocation_set_tentative(struct allocation *allocation);
 void allocation_set_token(struct allocation *allocation, enum allocation_token token,

@@ -43,8 +43,10 @@ void demand_copy(struct demand *to, const struct demand *demand)
     for (size_t i = 0; i < request->len; i++) {
         const struct request_item *from = &request->items[i];
 
-        to->request.items[i] = (struct request_item){
-            .resource = mem_strdup(from->resource), .count = from->count, .token = from->token};
+        to->request.items[i] = (struct request_item){.resource = mem_strdup(from->resource),
+                                                     .count = from->count,
+                                                     .token = from->token,
+                                                     .claimed = from->claimed};
         ids_copy(&to->request.items[i].ids, from->ids.v, from->ids.len);
     }
 }

@@ -49,6 +49,31 @@ static struct request_item *append(struct request *request, const char *resource
     return item;
 }
 
+/* ---- claims ---- */
+
+int request_add_claimed(struct request *request, const char *resource, const char *id,
+                        struct text *error)
+{
+    struct request_item *item = find(request, resource);
+
+    if (!item && request->len == REQUEST_RESOURCES_MAX) {
+        text_add(error, "more than %d resources", REQUEST_RESOURCES_MAX);
+        return -1;
+    }
+    if (item && item->ids.len == REQUEST_COUNT_MAX) {
+        text_add(error, "more than %d device ids", REQUEST_COUNT_MAX);
+        return -1;
+    }
+    if (!item)
+        item = append(request, resource, 0);
+    item->token = item->claimed = true;
+    ids_sort(&item->ids);
+    ids_add_new(&item->ids, id);
+    ids_sort(&item->ids);
+    item->count = item->ids.len;
+    return 0;
+}
+
 /* ---- token ---- */
 
 char *request_token_key(const char *resource)

@@ -31,7 +31,8 @@ enum request_prefer {
 struct request_item {
     char *resource;
     size_t count;
-    bool token;                 /* the kubelet chose: `ids` are its choice, sorted */
+    bool token;                 /* the kubelet chose: `ids` are its choice, sorted; */
+    bool claimed;               /* or the scheduler did, for a claim (lift_marker.h): likewise */
     struct ids ids;             /* empty without a token */
     enum request_prefer prefer; /* what is not read, but comes to be known: without a token, */
     struct ids preferred;       /* by the plugin, in its order */
@@ -58,6 +59,9 @@ int request_add_token(struct request *request, const char *key, const char *valu
                       struct text *error) __attribute__((warn_unused_result));
 int request_add_annotation(struct request *request, const char *value, struct text *error)
     __attribute__((warn_unused_result));
+/* A device by a claim, beside others of the resource; as the two above. */
+int request_add_claimed(struct request *request, const char *resource, const char *id,
+                        struct text *error) __attribute__((warn_unused_result));
 void request_sort(struct request *request);
 
 /* The token (cri-proto/token.h) of an allocation; never NULL, the caller frees both. */

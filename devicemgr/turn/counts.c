@@ -142,15 +142,16 @@ void devicemgr_held(const struct devicemgr *mgr,
 static bool is_held_twice(const struct state *state, const struct owners *device)
 {
     const struct allocation *holder = device->v[0];
-    size_t running = 0;
+    size_t running = 0, claimed = 0;
 
     if (!state_settings_of(state, holder->resource)->exclusive)
         return false;
     for (size_t i = 0; i < device->len; i++) {
         holder = device->v[i];
         running += allocation_life(holder) == ALLOCATION_LIVE;
+        claimed += allocation_life(holder) == ALLOCATION_LIVE && holder->claimed;
     }
-    return running > 1;
+    return running > 1 && claimed < running; /* who shares a claim does so on purpose */
 }
 
 size_t devicemgr_held_twice(const struct devicemgr *mgr)

@@ -63,6 +63,7 @@ static struct devicemgr_allocation row_of(const struct state *state, const struc
         .ids = (const char *const *)a->ids.v,
         .ids_len = a->ids.len,
         .own_choice = a->own_choice,
+        .claimed = a->claimed,
         .stored = allocation_durable(a),
         .cached = a->options != NULL,
         .waits_store = waits & ALLOCATION_WAITS_STORE,

@@ -276,8 +276,10 @@ static void demand_of(const struct state *state, const struct allocation *first,
             continue;
         request->items = mem_grow(request->items, request->len, sizeof *request->items);
         item = &request->items[request->len++];
-        *item = (struct request_item){
-            .resource = mem_strdup(a->resource), .count = a->ids.len, .token = !a->own_choice};
+        *item = (struct request_item){.resource = mem_strdup(a->resource),
+                                      .count = a->ids.len,
+                                      .token = !a->own_choice,
+                                      .claimed = a->claimed};
         if (item->token)
             ids_copy(&item->ids, a->ids.v, a->ids.len);
     }

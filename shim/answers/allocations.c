@@ -5,7 +5,7 @@
 
 const char *answer_chosen_by(const Control__V1__Allocation *row)
 {
-    return row->chosen_here ? "shim" : "kubelet";
+    return row->chosen_here ? "shim" : row->claimed ? "claim" : "kubelet";
 }
 
 json_t *answer_allocation(const Control__V1__Allocation *row, char *const *ids, size_t ids_len)

@@ -11,6 +11,7 @@
 #include "shim/cluster/core_news.h"
 #include "shim/cluster/eviction_events.h"
 #include "shim/cluster/evictions.h"
+#include "shim/cluster/lift_driver.h"
 #include "shim/cluster/limits.h"
 #include "shim/cluster/pod_claims.h"
 #include "shim/cluster/pod_events.h"
@@ -41,6 +42,7 @@ struct cluster {
     struct evictions evictions;
     struct wipes wipes;
     struct pools pools;
+    struct lift_driver lift_driver;
     struct shutdown_feed shutdown;
     struct facts facts;
     const struct cluster_ops *ops;
@@ -182,15 +184,6 @@ static size_t count(const struct facts *facts, int kind)
     return n;
 }
 
-static bool told_slices(const Agent__V1__ReportRequest *report)
-{
-    for (size_t i = 0; i < report->n_facts; i++) {
-        if (report->facts[i]->kind == AGENT__V1__KIND__SLICE)
-            return true;
-    }
-    return report->whole;
-}
-
 static void take_facts(struct cluster *cluster, const Agent__V1__ReportRequest *report)
 {
     struct facts *facts = &cluster->facts;
@@ -210,8 +203,7 @@ static void take_facts(struct cluster *cluster, const Agent__V1__ReportRequest *
     for (int kind = 0; report->whole && kind < FACT_KINDS_MAX; kind++)
         facts_list_end(facts, kind);
     core_news_facts(&cluster->news, facts);
-    if (told_slices(report))
-        pools_told(&cluster->pools);
+    pools_reported(&cluster->pools, report);
 }
 
 static void take_state(struct cluster *cluster, const Agent__V1__State *state)
@@ -332,6 +324,11 @@ void cluster_claim_look(struct cluster *cluster, const struct devicemgr_claim *c
     core_news_look_up(&cluster->news, claim);
 }
 
+struct lift_driver *cluster_lift_driver(struct cluster *cluster)
+{
+    return &cluster->lift_driver;
+}
+
 void cluster_happened(struct cluster *cluster, const struct devicemgr_event *event)
 {
     pod_events_happened(&cluster->pod_events, boot_now_ms(), event);
@@ -423,6 +420,7 @@ struct cluster *cluster_start(uv_loop_t *loop, const struct config *config, stru
     wipes_init(&cluster->wipes, loop, config, host, &cluster->orders, cancel, cluster);
     pools_init(&cluster->pools, loop, host, &cluster->orders, cluster, &cluster->facts,
                cluster->state.node);
+    lift_driver_init(&cluster->lift_driver, loop, host, &cluster->orders, cancel, cluster);
     if (rpc_server_new(loop, &place, METHODS, sizeof METHODS / sizeof *METHODS, cluster,
                        &cluster->server) < 0)
         abort(); /* out of memory */
@@ -478,17 +476,25 @@ static void on_pools_closed(uv_handle_t *handle)
     part_stopped(pools->cluster);
 }
 
+static void on_lift_driver_closed(uv_handle_t *handle)
+{
+    const struct lift_driver *driver = handle->data;
+
+    part_stopped(driver->cluster);
+}
+
 void cluster_stop(struct cluster *cluster, void (*done)(void *user), void *user)
 {
     cluster->done = done;
     cluster->done_user = user;
-    cluster->parts = 5;
+    cluster->parts = 6;
     keeper_stop(cluster->keeper);
     listener_fini(&cluster->listener);
     rpc_server_close(cluster->server);
     removed_fini(&cluster->removed, on_removed_closed);
     wipes_fini(&cluster->wipes, on_wipes_closed);
     pools_fini(&cluster->pools, on_pools_closed);
+    lift_driver_fini(&cluster->lift_driver, on_lift_driver_closed);
     pod_events_fini(&cluster->pod_events);
     core_news_fini(&cluster->news);
     evictions_fini(&cluster->evictions);

@@ -5,6 +5,7 @@ add_library(shim_cluster STATIC
     ${CMAKE_CURRENT_LIST_DIR}/core_taints.c
     ${CMAKE_CURRENT_LIST_DIR}/eviction_events.c
     ${CMAKE_CURRENT_LIST_DIR}/evictions.c
+    ${CMAKE_CURRENT_LIST_DIR}/lift_driver.c
     ${CMAKE_CURRENT_LIST_DIR}/orders.c
     ${CMAKE_CURRENT_LIST_DIR}/pod_claims.c
     ${CMAKE_CURRENT_LIST_DIR}/pod_events.c
@@ -17,4 +18,4 @@ add_library(shim_cluster STATIC
     ${CMAKE_CURRENT_LIST_DIR}/wipes.c)
 target_link_libraries(shim_cluster
     PUBLIC PkgConfig::LIBUV cri_proto shim_facts
-    PRIVATE shim_core shim_rpc shim_log devicemgr shim_warnings)
+    PRIVATE cri_names shim_core shim_rpc shim_log devicemgr shim_warnings)

@@ -23,6 +23,7 @@
 #include "shim/fd_store.h"
 
 struct cluster;
+struct lift_driver;
 
 #define CLUSTER_TEXT_BYTES_MAX 256
 
@@ -75,6 +76,9 @@ void cluster_pod_claims(const struct cluster *cluster, const char *pod,
 
 /* The core's question (ports.h, claim_look). */
 void cluster_claim_look(struct cluster *cluster, const struct devicemgr_claim *claim);
+
+/* For the host's lift_prepare and lift_cancel; borrowed until it has stopped. */
+struct lift_driver *cluster_lift_driver(struct cluster *cluster);
 
 /* What has come to pass (ports.h, event); from the loop, never from inside a cluster_ call. */
 void cluster_happened(struct cluster *cluster, const struct devicemgr_event *event);

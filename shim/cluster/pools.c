@@ -235,16 +235,26 @@ void pools_look(struct pools *pools)
         set_timer(pools);
 }
 
-void pools_told(struct pools *pools)
+static void told(struct pools *pools)
 {
     pools->changes++;
     set_timer(pools);
 }
 
+void pools_reported(struct pools *pools, const Agent__V1__ReportRequest *report)
+{
+    bool slices = report->whole;
+
+    for (size_t i = 0; !slices && i < report->n_facts; i++)
+        slices = report->facts[i]->kind == AGENT__V1__KIND__SLICE;
+    if (slices)
+        told(pools);
+}
+
 void pools_complete(struct pools *pools, bool complete)
 {
     if (complete && !pools->complete)
-        pools_told(pools);
+        told(pools);
     pools->complete = complete;
 }
 

@@ -47,8 +47,8 @@ void pools_fini(struct pools *pools, uv_close_cb closed);
 /* Something of the core's may have changed: if so, it is looked at in the loop's next turn, but not
  * more often than each CLUSTER_LOOK_MS. */
 void pools_look(struct pools *pools);
-/* So may have the cluster's slices: likewise. */
-void pools_told(struct pools *pools);
+/* So may have the cluster's slices, by what the agent tells: likewise. */
+void pools_reported(struct pools *pools, const Agent__V1__ReportRequest *report);
 /* Whether all of those are known, by what was told last. */
 void pools_complete(struct pools *pools, bool complete);
 

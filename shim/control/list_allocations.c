@@ -85,6 +85,7 @@ static bool on_allocation(void *user, const struct devicemgr_allocation *is)
     row->state = list_text(list, is->state);
     row->since_ms = is->since_ms_ago;
     row->chosen_here = is->own_choice;
+    row->claimed = is->claimed;
     row->stored = is->stored;
     row->cached = is->cached;
     add_waits(list, row, is);

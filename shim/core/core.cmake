@@ -5,6 +5,7 @@ add_library(shim_core STATIC
     ${CMAKE_CURRENT_LIST_DIR}/events.c
     ${CMAKE_CURRENT_LIST_DIR}/host.c
     ${CMAKE_CURRENT_LIST_DIR}/host_counts.c
+    ${CMAKE_CURRENT_LIST_DIR}/lifted.c
     ${CMAKE_CURRENT_LIST_DIR}/ports.c
     ${CMAKE_CURRENT_LIST_DIR}/registered_mark.c
     ${CMAKE_CURRENT_LIST_DIR}/restore.c

@@ -1,6 +1,7 @@
 #include "shim/core/core_settings.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "shim/must.h"
 
@@ -17,6 +18,39 @@ static enum devicemgr_refresh refresh_of(enum config_refresh refresh)
     default:
         return DEVICEMGR_REFRESH_REBOOT;
     }
+}
+
+/* Its texts are the config's, but that of a value, whose quotes go: ours. */
+static const struct devicemgr_settings_attribute *attributes_of(const struct config_resource *from)
+{
+    struct devicemgr_settings_attribute *attributes =
+        must(calloc(from->attributes_len + 1, sizeof *attributes));
+
+    for (size_t i = 0; i < from->attributes_len; i++) {
+        const char *value = from->attributes[i].value;
+        struct devicemgr_attribute *to = &attributes[i].attribute;
+
+        attributes[i].device = from->attributes[i].device;
+        to->name = from->attributes[i].name;
+        if (*value == '"') {
+            to->kind = DEVICEMGR_ATTRIBUTE_TEXT;
+            to->text = must(strndup(value + 1, strlen(value) - 2));
+        } else if (*value == 't' || *value == 'f') {
+            to->kind = DEVICEMGR_ATTRIBUTE_FLAG;
+            to->flag = *value == 't';
+        } else {
+            to->kind = DEVICEMGR_ATTRIBUTE_NUMBER;
+            to->number = strtoll(value, NULL, 10);
+        }
+    }
+    return attributes;
+}
+
+static void attributes_free(const struct devicemgr_resource_settings *of)
+{
+    for (size_t i = 0; i < of->attributes_len; i++)
+        free((char *)of->attributes[i].attribute.text);
+    free((void *)of->attributes);
 }
 
 /* Its texts are the config's. */
@@ -36,6 +70,9 @@ static const struct devicemgr_resource_settings *resources_of(const struct confi
             .refresh = refresh_of(from->refresh_options),
             .exclusive = from->exclusive,
             .taint_unhealthy_after_ms = from->taint_unhealthy_after_ms,
+            .dra = from->dra,
+            .attributes = attributes_of(from),
+            .attributes_len = from->attributes_len,
         };
     }
     return resources;
@@ -133,6 +170,8 @@ void core_settings_init(struct devicemgr_settings *settings, const struct config
 
 void core_settings_fini(struct devicemgr_settings *settings)
 {
+    for (size_t i = 0; i < settings->resources_len; i++)
+        attributes_free(&settings->resources[i]);
     free((void *)settings->resources);
     free((void *)settings->taints);
     free((void *)settings->shutdown);

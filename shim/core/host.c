@@ -1,4 +1,5 @@
 #include "shim/core/host_state.h"
+#include "shim/core/lifted.h"
 
 #include <stdlib.h>
 
@@ -143,6 +144,7 @@ static void on_restored(void *user)
 
     start_parts(host);
     host->ops->ready(host->user);
+    lifted_start(host);
     host_kick(host);
 }
 

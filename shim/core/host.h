@@ -50,6 +50,12 @@ struct host_ops {
      * Only with config->cluster.enabled. */
     void (*evict_pod)(void *user, uint64_t order, const struct devicemgr_eviction *eviction);
     void (*evict_cancel)(void *user, uint64_t order);
+    /* A claim is to be prepared by the driver of lifted resources (ports.h, driver_prepare), and is
+     * not any more (call_cancel; also of calls that are none of its), likewise. May be NULL, both:
+     * there is no such driver. */
+    void (*lift_prepare)(void *user, uint64_t call, const struct devicemgr_claim *claim,
+                         uint64_t timeout_ms);
+    void (*lift_cancel)(void *user, uint64_t call);
     /* What became of a claim (ports.h, claim_done), likewise. May be NULL if nobody asks. */
     void (*claim_done)(void *user, uint64_t number, const struct devicemgr_claim_done *done);
     /* What an instance of the DRA driver of this name says of its devices' health; NULL: it is not

@@ -3,6 +3,7 @@
 #include <stdio.h>
 
 #include "shim/core/host_state.h"
+#include "shim/core/lifted.h"
 #include "shim/log.h"
 #include "shim/registry/registry.h"
 
@@ -73,13 +74,16 @@ static void port_call_cancel(void *user, uint64_t call)
     plugin_clients_cancel(host->clients, call);
     if (host->drivers)
         drivers_call_cancel(host->drivers, call);
+    if (host->ops->lift_cancel)
+        host->ops->lift_cancel(host->user, call);
 }
 
 static void port_driver_registered(void *user, uint64_t instance, int code, const char *message)
 {
     struct host *host = user;
 
-    drivers_registered(host->drivers, instance, code, message);
+    if (instance != LIFTED_INSTANCE)
+        drivers_registered(host->drivers, instance, code, message);
 }
 
 static void port_driver_prepare(void *user, uint64_t instance, uint64_t call,
@@ -87,7 +91,10 @@ static void port_driver_prepare(void *user, uint64_t instance, uint64_t call,
 {
     struct host *host = user;
 
-    drivers_prepare(host->drivers, instance, call, claim, timeout_ms);
+    if (instance == LIFTED_INSTANCE)
+        host->ops->lift_prepare(host->user, call, claim, timeout_ms);
+    else
+        drivers_prepare(host->drivers, instance, call, claim, timeout_ms);
 }
 
 static void port_driver_unprepare(void *user, uint64_t instance, uint64_t call,
@@ -95,7 +102,10 @@ static void port_driver_unprepare(void *user, uint64_t instance, uint64_t call,
 {
     struct host *host = user;
 
-    drivers_unprepare(host->drivers, instance, call, claim, timeout_ms);
+    if (instance == LIFTED_INSTANCE)
+        lifted_unprepare(host, call);
+    else
+        drivers_unprepare(host->drivers, instance, call, claim, timeout_ms);
 }
 
 static void port_driver_settle(void *user, uint64_t instance, uint64_t call,

@@ -133,8 +133,9 @@ static int read_allocation(const struct reading *at, json_t *value)
         reading_text_or_empty(at, boot, "optionsBoot", &ignored) < 0)
         return -1;
     row.own_choice = strcmp(chosen_by, "shim") == 0;
-    if (!row.own_choice && strcmp(chosen_by, "kubelet") != 0)
-        return reading_wrong(at, "chosenBy is neither shim nor kubelet");
+    row.claimed = strcmp(chosen_by, "claim") == 0;
+    if (!row.own_choice && !row.claimed && strcmp(chosen_by, "kubelet") != 0)
+        return reading_wrong(at, "chosenBy is neither shim, kubelet nor claim");
     if (reading_texts_of(at, ids, "ids", &row.device_ids, &row.n_device_ids) < 0)
         return -1;
     reading_add_row(at, DEVICEMGR_RECORD_ALLOCATION, row.pod_uid, row.container, row.resource,

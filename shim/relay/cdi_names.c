@@ -7,6 +7,7 @@
 #define HASH_NONFATAL_OOM 1
 #include <uthash.h>
 
+#include "cri-proto/lift_marker.h"
 #include "shim/relay/limits.h"
 #include "shim/relay/wire.h"
 
@@ -41,7 +42,8 @@ struct text {
 struct walk {
     struct text *texts; /* by what they say */
     int repeats;        /* what an annotation's name repeats: bits of enum met */
-    size_t left_out;
+    size_t left_out;    /* repeats, */
+    size_t markers;     /* and those that no runtime is to see */
 };
 
 static void walk_fini(struct walk *walk)
@@ -167,11 +169,20 @@ static int meet_device(struct walk *walk, const struct wire_field *f)
     return r < 0 ? r : meet(walk, span_of(&name), NAMED_BY_FIELD);
 }
 
+static bool is_marker(struct span name)
+{
+    return lift_marker_is((const char *)name.start, name.len);
+}
+
 static int put_device(struct walk *walk, const struct wire_field *f, struct buffer *out)
 {
     struct wire_field name;
     int r = find(span_of(f), NAME, &name);
 
+    if (r == 0 && is_marker(span_of(&name))) {
+        walk->markers++;
+        return 1;
+    }
     if (r == 0)
         r = meet(walk, span_of(&name), PUT_IN_FIELD);
     if (r < 0)
@@ -186,7 +197,7 @@ static int put_device(struct walk *walk, const struct wire_field *f, struct buff
 static int put_names(struct walk *walk, struct span value, struct buffer *out)
 {
     const uint8_t *at = value.start, *end = at + value.len;
-    size_t left_out = walk->left_out;
+    bool changed = false;
     struct span name;
 
     while (name_next(&at, end, &name)) {
@@ -194,8 +205,10 @@ static int put_names(struct walk *walk, struct span value, struct buffer *out)
 
         if (r < 0)
             return r;
-        if (r & walk->repeats) {
-            walk->left_out++;
+        if (r & walk->repeats || is_marker(name)) {
+            walk->left_out += !is_marker(name);
+            walk->markers += is_marker(name);
+            changed = true;
             continue;
         }
         r = buffer_len(out) > 0 ? buffer_put(out, ",", 1) : 0;
@@ -204,7 +217,7 @@ static int put_names(struct walk *walk, struct span value, struct buffer *out)
         if (r < 0)
             return r;
     }
-    return walk->left_out > left_out;
+    return changed;
 }
 
 /* The entry of a map with another value; without one it is left out. */
@@ -329,7 +342,7 @@ int cdi_names_once(const uint8_t *request, size_t request_len,
         r = meet_field(&walk, message);
     if (r == 0)
         r = put_request(&walk, message, out);
-    if (r == 0 && walk.left_out > 0) {
+    if (r == 0 && (walk.left_out > 0 || walk.markers > 0)) {
         *count = walk.left_out;
         r = 1;
     }

@@ -7,6 +7,9 @@
  * "cdi.k8s.io/", names with ',' between them: kubelets before 1.31 send both, for runtimes that
  * know one of them only. So both ways are looked at by themselves; a name is left out of an
  * annotation since it is in the field only where the runtime is known to read that.
+ *
+ * Those that stand for devices here (cri-proto/lift_marker.h) are left out in any case: no runtime
+ * is to see them.
  */
 #ifndef SHIM_RELAY_CDI_NAMES_H
 #define SHIM_RELAY_CDI_NAMES_H
@@ -25,7 +28,7 @@
  * `options`, which is put in front of it (may be NULL). Of a name the first stays; all else is
  * copied byte for byte. An annotation that would be without a name is left out, since an empty one
  * is none that a runtime can read. `field_read`: the runtime reads CDI_devices. `count`, set with
- * 1: how many were left out.
+ * 1: how many were there once more.
  *
  * 1: done; 0: there is none, or the bytes are not what they should be (malformed, another wire
  * type), or more names than RELAY_CDI_NAMES_MAX, or two annotations of one key; -ENOMEM. `out` is

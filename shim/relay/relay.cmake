@@ -48,7 +48,8 @@ add_library(shim_relay STATIC
     ${RELAY_SESSION})
 target_link_libraries(shim_relay
     PUBLIC PkgConfig::LIBUV cri_proto
-    PRIVATE PkgConfig::NGHTTP2 PkgConfig::ZLIB shim_exact_io shim_fd_store shim_rpc shim_log shim_warnings)
+    PRIVATE PkgConfig::NGHTTP2 PkgConfig::ZLIB cri_names shim_exact_io shim_fd_store shim_rpc shim_log
+            shim_warnings)
 
 # The parts of a session as one translation unit: what is called for each frame is inlined across
 # their files. With sanitizers each by itself, which shows that it can be.

@@ -12,6 +12,7 @@
 #include <cmocka.h>
 
 #include "alloc_fail.h"
+#include "cri-proto/lift_marker.h"
 #include "shim/relay/cdi_names.h"
 #include "shim/relay/limits.h"
 
@@ -154,6 +155,22 @@ static void both_ways_stay_unless_the_runtime_reads_the_field(void **state)
     assert_becomes("@cdi.k8s.io/x=a a a", "@cdi.k8s.io/x=a a", false);
 }
 
+#define MARKER LIFT_MARKER_PREFIX "vendor.com:gpu:g0:c1"
+
+/* What stands for a device here no runtime is to see; it is no repeat. */
+static void what_stands_for_a_device_here_goes(void **state)
+{
+    (void)state;
+    assert_becomes("=p " MARKER " v/c=a =q", "=p v/c=a =q", false);
+    assert_int_equal(left_out, 0);
+    assert_becomes(MARKER " " MARKER, "", true);
+    assert_becomes("@cdi.k8s.io/x=v/c=a," MARKER " a", "@cdi.k8s.io/x=v/c=a a", false);
+    assert_becomes("@cdi.k8s.io/x=" MARKER " =p", "=p", true);
+    assert_becomes(MARKER " a a", "a", false);
+    assert_int_equal(left_out, 1);
+    assert_stays("@other=" MARKER, true);
+}
+
 static void what_is_put_in_front_counts(void **state)
 {
     V1beta1__ContainerAllocateResponse options = V1BETA1__CONTAINER_ALLOCATE_RESPONSE__INIT;
@@ -258,6 +275,7 @@ int main(void)
         cmocka_unit_test(of_the_field_the_first_stays),
         cmocka_unit_test(of_annotations_the_first_stays),
         cmocka_unit_test(both_ways_stay_unless_the_runtime_reads_the_field),
+        cmocka_unit_test(what_stands_for_a_device_here_goes),
         cmocka_unit_test(what_is_put_in_front_counts),
         cmocka_unit_test(what_is_not_as_it_should_be_passes),
         cmocka_unit_test(a_name_in_a_config_that_comes_in_parts),

@@ -453,6 +453,74 @@ static void a_resource_has_its_own_rules_and_the_general_ones(void **state)
     config_fini(&config);
 }
 
+static void devices_have_attributes(void **state)
+{
+    const struct config_attribute *attributes;
+    struct config config;
+
+    (void)state;
+    assert_loads("cluster.enabled = true\n"
+                 "[[resource]]\n"
+                 "name = 'vendor.com/gpu'\n"
+                 "dra = true\n"
+                 "[[resource.attribute]]\n"
+                 "name = 'model'\n"
+                 "value = 'a b'\n"
+                 "[[resource.attribute]]\n"
+                 "device = 'GPU-[0-3]'\n"
+                 "name = 'example.com/memory_GiB'\n"
+                 "value = -80\n"
+                 "[[resource.attribute]]\n"
+                 "name = '_fast'\n"
+                 "value = true\n"
+                 "[[resource]]\n"
+                 "name = 'vendor.com/nic'\n",
+                 &config);
+    attributes = config.resources[0].attributes;
+    assert_true(config.resources[0].dra);
+    assert_int_equal(config.resources[0].attributes_len, 3);
+    assert_string_equal(attributes[0].device, "*");
+    assert_string_equal(attributes[0].name, "model");
+    assert_string_equal(attributes[0].value, "\"a b\"");
+    assert_string_equal(attributes[1].device, "GPU-[0-3]");
+    assert_string_equal(attributes[1].name, "example.com/memory_GiB");
+    assert_string_equal(attributes[1].value, "-80");
+    assert_string_equal(attributes[2].value, "true");
+    assert_false(config.resources[1].dra);
+    assert_int_equal(config.resources[1].attributes_len, 0);
+    config_fini(&config);
+}
+
+#define ATTRIBUTE(text) "[[resource]]\nname = 'a/b'\n[[resource.attribute]]\n" text
+
+static void attributes_that_are_none(void **state)
+{
+    static const struct {
+        const char *text, *expected;
+    } cases[] = {
+        {"[[resource]]\nname = 'a/b'\ndra = true",
+         "3:7: dra is true, and there is no agent, which publishes the devices; expected [cluster] "
+         "enabled = true"},
+        {ATTRIBUTE("value = 1"), "3:1: this [[resource.attribute]] has no name; expected"},
+        {ATTRIBUTE("name = 'm'"), "3:1: this [[resource.attribute]] has no value; expected"},
+        {ATTRIBUTE("name = 'numaNode'\nvalue = 1"), "4:8: name is \"numaNode\"; expected an "},
+        {ATTRIBUTE("name = 'a-b'\nvalue = 1"), "4:8: name is \"a-b\"; expected an attribute's "},
+        {ATTRIBUTE("name = '1a'\nvalue = 1"), "4:8: name is \"1a\"; expected an attribute's "},
+        {ATTRIBUTE("name = 'A.b/m'\nvalue = 1"), "4:8: name is \"A.b/m\"; expected an "},
+        {ATTRIBUTE("name = 'm'\nvalue = 1.5"),
+         "5:9: value is a float; expected a text in quotes, a whole number, true or false"},
+        {ATTRIBUTE("name = 'm'\nvalue = '12345678901234567890123456789012345678901234567890123456"
+                   "789012345'"),
+         "5:9: value is \"1234"},
+        {ATTRIBUTE("name = 'm'\nvalue = 'a\"b'"), "5:9: value is \"a"},
+        {ATTRIBUTE("name = 'm'\nvalue = 1\ndevice = ''"), "6:10: device is \"\"; expected"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        assert_refuses_with(cases[i].text, cases[i].expected);
+}
+
 static void a_driver_has_its_own_rules(void **state)
 {
     struct config config;
@@ -1331,6 +1399,8 @@ int main(void)
         cmocka_unit_test(refuses_bad_settings_of_dra),
         cmocka_unit_test(reads_every_key_of_the_bridge),
         cmocka_unit_test(a_resource_has_its_own_rules_and_the_general_ones),
+        cmocka_unit_test(devices_have_attributes),
+        cmocka_unit_test(attributes_that_are_none),
         cmocka_unit_test(a_driver_has_its_own_rules),
         cmocka_unit_test(a_shutdown_has_its_times),
         cmocka_unit_test(takes_what_the_bounds_still_allow),

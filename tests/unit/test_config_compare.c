@@ -41,6 +41,7 @@ static const char *differences(const struct config *a, const struct config *b)
 #define DRIVER "[[driver]]\nname = 'gpu.example.com'\n"
 #define PERIOD "cluster.enabled = true\n[[shutdown.period]]\npriority = 7\ngrace = '1s'\n"
 #define RESOURCE "[[resource]]\nname = 'a.b/c'\n"
+#define ATTRIBUTE "[[resource.attribute]]\nname = 'a'\nvalue = "
 
 /* `expected`: "!" in front of what needs a restart; what does not is taken over. */
 static void every_kind_of_key(void **state)
@@ -76,6 +77,10 @@ static void every_kind_of_key(void **state)
         {RESOURCE, RESOURCE "hold = '1s'", "[[resource]]", ""},
         {RESOURCE "hold = '1s'", RESOURCE "hold = '2s'\nexclusive = false", "![[resource]]",
          "![[resource]]"},
+        {RESOURCE ATTRIBUTE "1", RESOURCE ATTRIBUTE "2", "[[resource]]", ""},
+        {RESOURCE ATTRIBUTE "1", RESOURCE ATTRIBUTE "'1'", "[[resource]]", ""},
+        {RESOURCE ATTRIBUTE "true", RESOURCE ATTRIBUTE "true", "", ""},
+        {RESOURCE, RESOURCE ATTRIBUTE "1", "[[resource]]", ""},
         {"", DRIVER, "[[driver]]", ""},
         {DRIVER, DRIVER "cached_prepare = true", "[[driver]]", ""},
         {DRIVER "cached_prepare = true", "", "[[driver]]", ""},

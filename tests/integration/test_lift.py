@@ -1,0 +1,296 @@
+"""Devices of plugins that are published as those of a DRA driver: daemon, agent and a scripted API server."""
+
+import grpc
+import pytest
+
+from agent_process import Agent
+from asking import by_annotation, by_token, refused
+from ctl import ctl, ctl_json
+from dra_node import DraNode
+from kubelet_drivers import claim
+from protos import cri
+from telling import tell
+from waiting import wait_until
+
+NODE = "node-1"  # of the fixtures
+DRIVER = "plugins.cri-device-shim"
+GPU, NIC = "vendor.com/gpu", "vendor.com/NIC"
+POOL = f"{NODE}/{GPU}"
+SLICES = "/apis/resource.k8s.io/v1/resourceslices"
+AWAY, CORDONED, HELD, UNHEALTHY = (f"devices.cri-device-shim/{one}" for one in ("plugin-away", "cordoned", "held", "unhealthy"))
+ATTRIBUTES = [{"device": "g1", "name": "model", "value": "small"}, {"name": "model", "value": "large"},
+              {"device": "g*", "name": "memory", "value": 80}]
+
+
+@pytest.fixture
+def make_lifting(directory, make_shim, runtime):
+    def make(resources=None, **settings):
+        return make_shim(
+            annotations={"enabled": True, "namespaces": ["*"]}, cluster={"enabled": True, "socket": str(directory / "run" / "agent.sock")}, bridge={"mask": "300ms"},
+            plugins={"grace": "1h"}, **settings,
+            resources=[{"name": GPU, "dra": True, "attribute": ATTRIBUTES}] if resources is None else resources)
+
+    return make
+
+
+@pytest.fixture
+def shim(make_lifting):
+    return make_lifting()
+
+
+def slices(server, driver=DRIVER):
+    return [one["spec"] for one in list(server.objects["resourceslices"].values()) if one["spec"]["driver"] == driver]
+
+
+def devices(server, pool=POOL):
+    """{name: its taints' keys}, of those that count."""
+    found = [one for one in slices(server) if one["pool"]["name"] == pool]
+    newest = max((one["pool"]["generation"] for one in found), default=0)
+    return {device["name"]: [taint["key"] for taint in device.get("taints", [])]
+            for one in found if one["pool"]["generation"] == newest for device in one["devices"]}
+
+
+def wait_devices(server, expected, pool=POOL):
+    wait_until(lambda: devices(server, pool) == expected, f"{pool} has {expected}; it has {devices(server, pool)}")
+
+
+def writes(server):
+    return [one for one in server.requests if one.method != "GET" and one.path.startswith(SLICES)]
+
+
+def test_what_a_plugin_lists_is_published(shim, server, agent, make_plugin):
+    plugin = make_plugin(shim, GPU, ["g0", "g1", "GPU_2"], numa={"g1": 3})
+    wait_until(lambda: len(devices(server)) == 3, "its devices are published")
+    shim.wait_log(f"resource {GPU}: 3 devices are published as pool {POOL}")
+    (one,) = slices(server)
+    assert one["pool"] == {"name": POOL, "generation": 1, "resourceSliceCount": 1}
+    said = {device["attributes"]["id"]["string"]: device for device in one["devices"]}
+    assert said["g1"] == {"name": "g1", "attributes": {
+        "resource": {"string": GPU}, "id": {"string": "g1"}, "numaNode": {"int": 3}, "model": {"string": "small"},
+        "memory": {"int": 80}}}
+    assert said["g0"]["attributes"]["model"] == {"string": "large"}
+    assert said["GPU_2"]["name"].startswith("gpu-2--") and "memory" not in said["GPU_2"]["attributes"]
+    strange = said["GPU_2"]["name"]
+
+    plugin.set_devices({"g0": True, "g1": False, "GPU_2": True})
+    wait_devices(server, {"g0": [], "g1": [UNHEALTHY], strange: []})
+    plugin.set_devices(["g0", "g1", "GPU_2"])
+    wait_devices(server, {"g0": [], "g1": [], strange: []})
+    assert ctl(shim, "cordon", GPU, "g0").returncode == 0
+    wait_devices(server, {"g0": [CORDONED], "g1": [], strange: []})
+    assert ctl(shim, "uncordon", GPU, "g0").returncode == 0
+    plugin.set_devices(["g0", "g1"])
+    wait_devices(server, {"g0": [], "g1": []})
+    assert {one["pool"]["generation"] for one in slices(server)} == {1}  # it is one slice's own
+
+    plugin.stop()
+    wait_devices(server, {"g0": [AWAY], "g1": [AWAY]})
+    plugin.start()
+    wait_devices(server, {"g0": [], "g1": []})
+    plugin.stop()
+    wait_devices(server, {"g0": [AWAY], "g1": [AWAY]})
+    assert ctl(shim, "grace", "end", GPU).returncode == 0
+    wait_until(lambda: slices(server) == [], "nothing is published of what is removed")
+
+
+def test_it_stays_as_it_is_over_restarts(shim, server, agent, make_plugin):
+    """Of daemon, agent and API server; a kubelet that starts deletes all slices of its node."""
+    make_plugin(shim, GPU, ["g0", "g1"])
+    wait_devices(server, {"g0": [], "g1": []})
+    lists = len(server.asked(SLICES, watch=False))
+    shim.kill()
+    shim.start()
+    wait_until(lambda: len(server.asked(SLICES, watch=False)) > lists, "the next daemon has it looked at")
+    agent.kill()
+    agent.start()
+    server.wait_watched("resourceslices")
+    assert [one.method for one in writes(server)] == ["POST"]
+    server.stop()
+    server.start()
+    server.wait_watched("resourceslices")
+    for name in [name for _, name in server.objects["resourceslices"]]:
+        server.remove("resourceslices", name)
+    wait_devices(server, {"g0": [], "g1": []})
+
+
+def test_many(shim, server, agent, make_plugin, request):
+    """One that is tainted is one slice's; the others' are not touched."""
+    names = [f"g{number}" for number in range(1000)]
+    plugin = make_plugin(shim, GPU, names)
+    wait_until(lambda: len(devices(server)) == 1000, "all are published")
+    assert [len(one["devices"]) for one in slices(server)] == [64] * 15 + [40]
+    before = len(server.requests)
+    plugin.set_devices({**dict.fromkeys(names, True), "g500": False})
+    wait_until(lambda: devices(server)["g500"] == [UNHEALTHY], "it is tainted")
+    tell(request, f"a taint among 1000 devices: {len(server.requests) - before} requests")
+    assert len(writes(server)) == 16 + 1
+
+
+def test_what_is_lifted_no_more_is_taken_away(make_lifting, server, closing, directory, make_plugin):
+    """By the settings; slices of other drivers stay."""
+    shim = make_lifting([{"name": GPU, "dra": True}, {"name": NIC, "dra": True}])
+    closing(Agent(directory, server.kubeconfig(directory / "kubelet.conf", NODE))).start()
+    make_plugin(shim, GPU, ["g0"])
+    make_plugin(shim, NIC, ["n0"])
+    make_plugin(shim, "vendor.com/other", ["x0"])
+    wait_until(lambda: len(slices(server)) == 2, "both are published")
+    wait_devices(server, {"g0": []})
+    server.put("resourceslices", {"metadata": {"name": "foreign"}, "spec": {
+        "driver": "gpu.example.com", "nodeName": NODE, "devices": [{"name": "a"}],
+        "pool": {"name": NODE, "generation": 1, "resourceSliceCount": 1}}})
+    shim.stop()
+    shim.resources = [{"name": GPU, "dra": True}]
+    shim.start()
+    wait_until(lambda: len(slices(server)) == 1, "one is taken away")
+    wait_devices(server, {"g0": []})
+    assert len(slices(server, "gpu.example.com")) == 1
+
+
+# ---- claims of them ----
+
+@pytest.fixture
+def node(shim, server, directory, closing):
+    """With a kubelet and an agent; its `allocate` is the scheduler's stand-in."""
+    one = DraNode(directory, shim, closing)
+    agent = closing(Agent(directory, server.kubeconfig(directory / "kubelet.conf", NODE)))
+    agent.start()
+    one.agent = agent
+    one.kubelet.wait_registered(DRIVER)
+    return one
+
+
+def select(server, **wanted):
+    """As a scheduler would by CEL: untainted devices with these attributes."""
+    return [device["name"] for one in slices(server) for device in one["devices"] if not device.get("taints")
+            and all(device["attributes"].get(name) == value for name, value in wanted.items())]
+
+
+def allocate(server, uid, *names, pool=POOL, request="gpu"):
+    """These devices, to a claim that a pod of this node names."""
+    results = [{"driver": DRIVER, "pool": pool, "device": name, "request": request} for name in names]
+    server.put("resourceclaims", {"metadata": {"name": f"claim-{uid}", "namespace": "default", "uid": uid}, "spec": {},
+                                  "status": {"allocation": {"devices": {"results": results}}}})
+    server.put("pods", {"metadata": {"name": f"pod-{uid}", "namespace": "default", "uid": f"pod-{uid}"}, "status": {},
+                        "spec": {"nodeName": NODE, "resourceClaims": [{"name": "gpu", "resourceClaimName": f"claim-{uid}"}]}})
+
+
+def prepare(kubelet, *uids):
+    """The CDI names, as the kubelet gives them to a container."""
+    answers = kubelet.prepare(DRIVER, [claim(uid) for uid in uids])
+    assert not any(answer.error for answer in answers.values()), answers
+    names = [cdi for uid in uids for device in answers[uid].devices for cdi in device.cdi_device_ids]
+    return {"CDI_devices": [cri.CDIDevice(name=name) for name in names]}
+
+
+def created(runtime):
+    return runtime.calls_of("CreateContainer")[-1].parsed().config
+
+
+def envs(config):
+    return {one.key: one.value.decode() for one in config.envs}
+
+
+def test_a_container_gets_what_its_claim_has(shim, server, node, runtime, make_plugin):
+    """Picked by attributes; nobody has asked the plugin before, and the kubelet is shown no such resource."""
+    plugin = make_plugin(shim, GPU, ["g0", "g1", "g2", "GPU_3"])
+    wait_until(lambda: len(devices(server)) == 4, "they are published")
+    allocate(server, "c-1", *select(server, model={"string": "small"}))
+    allocate(server, "c-2", *select(server, id={"string": "GPU_3"}), *select(server, id={"string": "g0"}))
+    one, two = prepare(node.kubelet, "c-1"), prepare(node.kubelet, "c-2")
+    assert [name.name for name in one["CDI_devices"]] == [f"{DRIVER}/device=vendor.com:gpu:g1:c-1"]
+    pod = node.client.run_pod("first")
+    node.client.run(pod, "main", **one)
+    config = created(runtime)
+    assert (plugin.allocated(), envs(config)["PLUGIN_DEVICES"], list(config.CDI_devices)) == ([["g1"]], "g1", [])
+    assert dict(config.annotations)[f"devices.cri-device-shim/{GPU.replace('/', '_')}"] == \
+        f'{{"resource":"{GPU}","ids":["g1"]}}'  # by which it is known without a checkpoint
+    node.client.run(node.client.run_pod("second"), "main", **two, annotations={"cdi.k8s.io/x": "vendor.com/x=y"})
+    config = created(runtime)
+    assert (envs(config)["PLUGIN_DEVICES"], dict(config.annotations)["cdi.k8s.io/x"]) == ("GPU_3,g0", "vendor.com/x=y")
+    assert ctl_json(shim, "resources", GPU)["items"][0]["kubelet"]["devices"] == 0
+
+
+def test_one_whose_plugin_is_away_waits_for_it(shim, server, node, runtime, make_plugin):
+    """The claim is prepared meanwhile; what was given before is given again without it."""
+    plugin = make_plugin(shim, GPU, ["g0", "g1"])
+    wait_devices(server, {"g0": [], "g1": []})
+    allocate(server, "c-1", "g0")
+    held = prepare(node.kubelet, "c-1")
+    pod = node.client.run_pod("held")
+    node.client.run(pod, "main", **held)
+    plugin.stop()
+    wait_devices(server, {"g0": [AWAY], "g1": [AWAY]})
+    allocate(server, "c-2", "g1")
+    names, waiting = prepare(node.kubelet, "c-2"), node.client.run_pod("waiting")
+    with refused(grpc.StatusCode.UNAVAILABLE, GPU):
+        node.client.create(waiting, "main", **names)
+    shim.kill()
+    shim.start()
+    node.client.reconnect()
+    plugin.start()
+    wait_devices(server, {"g0": [], "g1": []})
+    node.client.run(waiting, "main", **names)
+    assert envs(created(runtime))["PLUGIN_DEVICES"] == "g1"
+
+
+def test_a_claim_that_pods_share(shim, server, node, runtime, make_plugin):
+    """Its devices are in several containers at once; another claim's are not."""
+    make_plugin(shim, GPU, ["g0"])
+    wait_devices(server, {"g0": []})
+    allocate(server, "c-1", "g0")
+    names = prepare(node.kubelet, "c-1")
+    pod = node.client.run_pod("one")
+    node.client.run(pod, "main", **names)
+    node.client.run(pod, "side", **names)
+    node.client.run(node.client.run_pod("two"), "main", **names)
+    allocate(server, "c-2", "g0")  # as after a pod was deleted by force
+    other = prepare(node.kubelet, "c-2")
+    with refused(grpc.StatusCode.UNAVAILABLE, "device g0 of claim claim-c-2"):
+        node.client.create(node.client.run_pod("three"), "main", **other)
+
+
+def test_the_cluster_says_what_is_allocated(shim, server, node, make_plugin):
+    """Nothing else does: a claim without devices here, one that is not there, and no agent."""
+    make_plugin(shim, GPU, ["g0"])
+    wait_devices(server, {"g0": []})
+    allocate(server, "c-1")
+    assert "nothing is allocated to it" in node.kubelet.prepare(DRIVER, [claim("c-1")])["c-1"].error
+    assert "cannot be read" in node.kubelet.prepare(DRIVER, [claim("c-2")])["c-2"].error
+    allocate(server, "c-3", "x", pool="other")
+    assert "none of those published here" in node.kubelet.prepare(DRIVER, [claim("c-3")])["c-3"].error
+    allocate(server, "c-4", "g0")
+    prepare(node.kubelet, "c-4")
+    (row,) = [one for one in ctl_json(shim, "claims")["items"] if one["uid"] == "c-4"]
+    assert row["state"] == "prepared"
+    assert not node.kubelet.unprepare(DRIVER, [claim("c-4")])["c-4"].error
+
+
+def test_a_device_that_is_none_is_refused(shim, node, make_plugin):
+    make_plugin(shim, GPU, ["g0"])
+    pod = node.client.run_pod("pod")
+    with refused(grpc.StatusCode.INVALID_ARGUMENT, "stands for no resource that is published from here"):
+        node.client.create(pod, "main", CDI_devices=[cri.CDIDevice(name=f"{DRIVER}/device=x.com:y:z:c")])
+
+
+def test_a_resource_moves_over_under_its_pods(make_lifting, server, directory, closing, make_plugin, make_client):
+    """What they have stays theirs, and is nobody's by a claim, until they are gone."""
+    shim = make_lifting([])
+    shim.wait_control()
+    plugin = make_plugin(shim, GPU, ["g0", "g1"])
+    client = make_client(shim)
+    pod = client.run_pod("before")
+    client.run(pod, "main", annotations=by_token(GPU, "g0"))
+    plugin.stop()
+    shim.stop()
+    shim.resources = [{"name": GPU, "dra": True}]
+    shim.start()
+    plugin.start()
+    closing(Agent(directory, server.kubeconfig(directory / "kubelet.conf", NODE))).start()
+    client.reconnect()
+    wait_devices(server, {"g0": [HELD], "g1": []})
+    client.create(pod, "main", attempt=1, annotations=by_token(GPU, "g0"))  # as ever
+    with refused(grpc.StatusCode.INVALID_ARGUMENT, f"resource {GPU} is asked for by ResourceClaims on this node"):
+        client.create(client.run_pod("by-annotation", annotations=by_annotation("main", f"{GPU}=1")), "main")
+    client.StopPodSandbox(pod_sandbox_id=pod.id)
+    client.RemovePodSandbox(pod_sandbox_id=pod.id)
+    wait_devices(server, {"g0": [], "g1": []})

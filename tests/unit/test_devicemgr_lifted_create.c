@@ -1,0 +1,219 @@
+/* Containers that have devices of a lifted resource by claims: what they are given, and who else may have it. */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "devicemgr/counts.h"
+#include "devicemgr/lift.h"
+#include "shown_world.h"
+
+#define G0 LIFT_MARKER_PREFIX "vendor.com:gpu:g0:c1"
+#define G1 LIFT_MARKER_PREFIX "vendor.com:gpu:g1:c1"
+
+static void lift(struct world *w)
+{
+    struct devicemgr_resource_settings own = world_settings_of(GPU);
+
+    own.dra = true;
+    world_fresh_with(w, &own);
+}
+
+static int lift_setup(void **state)
+{
+    if (mask_setup(state) < 0)
+        return -1;
+    lift(*state);
+    return 0;
+}
+
+/* Container "main" of the pod names these CDI devices, with blanks between. */
+static bool create_named(struct world *w, uint64_t number, const char *uid, const char *container,
+                         const char *text)
+{
+    char sandbox[32], words[512], *rest = words, *name;
+    const char *names[8];
+    struct devicemgr_create request = {.sandbox_id = sandbox,
+                                       .pod_uid = uid,
+                                       .pod_namespace = "ns",
+                                       .pod_name = uid,
+                                       .container = container,
+                                       .cdi_devices = names,
+                                       .deadline_ms = UINT64_MAX};
+    bool asks;
+
+    snprintf(sandbox, sizeof sandbox, "s-%s", uid);
+    snprintf(words, sizeof words, "%s", text);
+    while ((name = strsep(&rest, " ")))
+        names[request.cdi_devices_len++] = name;
+    asks = devicemgr_create(w->mgr, w->now_ms, number, &request);
+    devicemgr_run(w->mgr);
+    return asks;
+}
+
+static void made(struct world *w, uint64_t number, const char *uid, const char *container,
+                 const char *names)
+{
+    char id[64];
+
+    assert_true(create_named(w, number, uid, container, names));
+    expect(w, "allocate *");
+    allocated_stored(w, "MADE=1");
+    expect(w, "verdict *");
+    snprintf(id, sizeof id, "c-%s-%s", uid, container);
+    create_answered(w, number, id);
+    ignore_all(w);
+}
+
+static void it_is_given_what_its_claim_has(void **state)
+{
+    struct world *w = *state;
+
+    gpus_up(w, "g0 g1 g2");
+    assert_false(create_named(w, 10, "u0", "main", "vendor.com/x=y"));
+    assert_true(create_named(w, 11, "u1", "main", G1 " vendor.com/x=y " G0 " " G1));
+    expect(w, "allocate g0,g1 *");
+    allocated_stored(w, "MADE=1");
+    expect_with(w, "verdict 11 forward", "MADE=1", "\"ids\":[\"g0\",\"g1\"]", NULL);
+    create_answered(w, 11, "c-u1-main");
+    expect_shown(w, GPU, ""); /* which the kubelet knows nothing of */
+    expect_resources(w, "");
+}
+
+/* As by a token: what it was given is given again, without its plugin, over restarts. */
+static void it_has_it_as_long_as_its_pod_lives(void **state)
+{
+    struct world *w = *state;
+
+    gpus_up(w, "g0 g1");
+    made(w, 11, "u1", "main", G0);
+    restart(w);
+    ignore_all(w);
+    runtime_listed(w, "u1/main!");
+    ignore_all(w);
+    serve(w, "g0 g1");
+    expect_resources(w, "");
+    assert_true(create_named(w, 12, "u1", "main", G0));
+    expect(w, "verdict 12 forward*");
+    assert_false(create_named(w, 13, "u1", "other", "")); /* another container has none */
+}
+
+/* By its name, which is its id here; the kubelet tries again. */
+static void what_is_not_there_yet_is_waited_for(void **state)
+{
+    struct world *w = *state;
+
+    assert_true(create_named(w, 11, "u1", "main", G0));
+    expect_with(w, "verdict 11 refused 9", "not registered on this node", NULL);
+    ignore_all(w);
+    gpus_up(w, "g1");
+    assert_true(create_named(w, 12, "u1", "main", G0));
+    expect_nothing(w);
+    plugin_list(w, w->endpoint, "g0 g1");
+    expect(w, "allocate g0 *");
+}
+
+static void a_name_that_means_nothing_is_refused(void **state)
+{
+    struct world *w = *state;
+
+    assert_true(create_named(w, 11, "u1", "main", LIFT_MARKER_PREFIX "vendor.com:gpu"));
+    expect_with(w, "verdict 11 refused 3", "stands for no resource", NULL);
+    assert_true(create_named(w, 12, "u1", "main", LIFT_MARKER_PREFIX "vendor.com:nic:n0:c1"));
+    expect_with(w, "verdict 12 refused 3", "stands for no resource", NULL);
+}
+
+/* Of other containers of the pod, and of other pods. */
+static void who_has_the_claim_shares_its_devices(void **state)
+{
+    struct world *w = *state;
+
+    gpus_up(w, "g0");
+    made(w, 11, "u1", "main", G0);
+    made(w, 12, "u1", "side", G0);
+    made(w, 13, "u2", "main", G0);
+    assert_int_equal(devicemgr_held_twice(w->mgr), 0);
+}
+
+/* One is in the other's way: neither knows what the other may share. */
+static void what_a_pod_has_from_before_is_its_own(void **state)
+{
+    struct world *w = *state;
+
+    gpus_up(w, "g0 g1");
+    container_made(w, 11, "u1", "main", GPU ":g0");
+    assert_true(create_named(w, 12, "u2", "main", G0));
+    expect(w, "check c-u1-main");
+    container_checked(w, true);
+    expect_with(w, "verdict 12 refused 14", "g0", "ns/u1", NULL);
+    made(w, 13, "u2", "other", G1);
+    create_token(w, 14, "u3", GPU ":g1");
+    expect(w, "check c-u2-other");
+    container_checked(w, true);
+    expect_with(w, "verdict 14 refused 14", "g1", "ns/u2", NULL);
+    expect_resources(w, GPU); /* a kubelet that starts admits it again, by these alone */
+    expect_shown(w, GPU, "g0!+");
+    kubelet_starts(w);
+    expect_shown(w, GPU, "g0+");
+}
+
+static void on_device(void *user, const struct devicemgr_lifted_device *device)
+{
+    char *text = user;
+
+    sprintf(text + strlen(text), "%s%s ", device->name, device->taints_len > 0 ? "!" : "");
+}
+
+static const char *published(struct world *w)
+{
+    static char text[256];
+
+    text[0] = '\0';
+    devicemgr_lifted_devices(w->mgr, GPU, on_device, text);
+    return text;
+}
+
+static void and_is_tainted_until_it_is_gone(void **state)
+{
+    uint64_t version;
+    struct world *w = *state;
+
+    gpus_up(w, "g0 g1");
+    made(w, 12, "u2", "main", G1);
+    assert_string_equal(published(w), "g0 g1 "); /* that it is allocated the scheduler knows */
+    version = devicemgr_lifted_version(w->mgr);
+    container_made(w, 11, "u1", "main", GPU ":g0");
+    assert_string_equal(published(w), "g0! g1 ");
+    assert_int_not_equal(devicemgr_lifted_version(w->mgr), version);
+    version = devicemgr_lifted_version(w->mgr);
+    sandbox_ended(w, "s-u1");
+    assert_string_equal(published(w), "g0 g1 ");
+    assert_int_not_equal(devicemgr_lifted_version(w->mgr), version);
+    expect_resources(w, "");
+}
+
+static void it_cannot_be_asked_for_by_annotation(void **state)
+{
+    struct world *w = *state;
+
+    w->settings.annotations = true;
+    lift(w);
+    gpus_up(w, "g0");
+    assert_true(create(w, 11, "u1", "main", NULL, GPU "=1"));
+    expect_with(w, "verdict 11 refused 3", "is asked for by ResourceClaims", NULL);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+#define lift_test(test) cmocka_unit_test_setup_teardown(test, lift_setup, world_teardown)
+        lift_test(it_is_given_what_its_claim_has),
+        lift_test(it_has_it_as_long_as_its_pod_lives),
+        lift_test(what_is_not_there_yet_is_waited_for),
+        lift_test(a_name_that_means_nothing_is_refused),
+        lift_test(who_has_the_claim_shares_its_devices),
+        lift_test(what_a_pod_has_from_before_is_its_own),
+        lift_test(and_is_tainted_until_it_is_gone),
+        lift_test(it_cannot_be_asked_for_by_annotation),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
