@@ -1,0 +1,94 @@
+"""Devices of stock plugins by ResourceClaims: the scheduler picks them in the ResourceSlices that the shim publishes, and nobody is asked
+at admission."""
+
+import pytest
+
+from cluster import GPU, GPUS
+from kube_claims import CLASSES, TEMPLATES, from_template, template
+from kube_node import AGENT, BRIDGE, DAEMON, KUBELET
+from kube_pods import container, pod
+from unit_driver import SLICES
+
+DRIVER = "plugins.cri-device-shim"
+COUNT = len(GPUS.devices)
+CONFIG = f"""[cluster]
+enabled = true
+[[resource]]
+name = "{GPU}"
+dra = true
+[[resource.attribute]]
+device = "{GPUS.devices[0]}"
+name = "model"
+value = "small"
+"""
+OF_GPU = (f'device.driver == "{DRIVER}" && device.attributes["{DRIVER}"].resource == "{GPU}"')
+SMALL = f'{OF_GPU} && "model" in device.attributes["{DRIVER}"] && device.attributes["{DRIVER}"].model == "small"'
+
+
+def device_class(name, expression, **spec):
+    return {"apiVersion": "resource.k8s.io/v1", "kind": "DeviceClass", "metadata": {"name": name},
+            "spec": {"selectors": [{"cel": {"expression": expression}}], **spec}}
+
+
+def claiming(name, request, count=1, **more):
+    """Its container has what its plugin gives, as one with limits has."""
+    main = container("main", {GPU: count})
+    main["resources"] = {"claims": [{"name": request}]}
+    return pod(name, main, resourceClaims=[from_template(request)], **more)
+
+
+@pytest.fixture(scope="module", name="shared_cluster")
+def start_cluster(cluster_of):
+    cluster = cluster_of((), config=CONFIG)
+    cluster.node.add_plugin(GPUS)
+    cluster.node.start_unit(GPUS.unit)
+    for name, expression in (("gpu", OF_GPU), ("small", SMALL)):
+        cluster.plane.api.create(CLASSES, device_class(name, expression))
+        cluster.plane.api.create(TEMPLATES, template(name, name))
+    return cluster
+
+
+def published(cluster):
+    """{id: keys of its taints}"""
+    return {device["attributes"]["id"]["string"]: [one["key"].split("/")[1] for one in device.get("taints", [])]
+            for one in cluster.plane.api.get(SLICES)["items"] if one["spec"]["driver"] == DRIVER
+            for device in one["spec"]["devices"]}
+
+
+@pytest.fixture(name="cluster")
+def use_cluster(shared_cluster):
+    shared_cluster.wait(lambda: published(shared_cluster) == dict.fromkeys(GPUS.devices, []), "all devices are published")
+    yield shared_cluster
+    shared_cluster.remove_all()
+    assert shared_cluster.wrong() == []
+
+
+def test_the_scheduler_picks_by_attributes(cluster):
+    cluster.create(claiming("one", "small"))
+    cluster.wait_running("one")
+    assert cluster.devices_of("one") == [("main", [GPUS.devices[0]])]
+    for number in range(COUNT - 1):
+        cluster.create(claiming(f"other{number}", "gpu"))
+    cluster.wait_running(*(f"other{number}" for number in range(COUNT - 1)))
+    cluster.create(claiming("late", "gpu"))
+    cluster.wait(lambda: cluster.pods()["late"].unscheduled, "there is none left")
+    cluster.delete("one")
+    cluster.wait_running("late")
+
+
+def test_a_pod_with_limits_gets_a_device_picked_by_the_scheduler(cluster):
+    """By the class's extendedResourceName: the kubelet has no such resource."""
+    cluster.plane.api.create(CLASSES, device_class("extended", OF_GPU, extendedResourceName=GPU))
+    cluster.create(pod("limits", container("main", {GPU: 2})))
+    cluster.wait_running("limits")
+    assert not cluster.warnings("limits")
+
+
+@pytest.mark.parametrize("unit", [DAEMON, BRIDGE, AGENT, KUBELET, GPUS.unit])
+def test_whoever_is_killed(cluster, unit):
+    """Pods that run go on, and those that come meanwhile start."""
+    cluster.create(claiming("before", "gpu"))
+    cluster.wait_running("before")
+    cluster.node.kill(unit)
+    cluster.create(claiming("meanwhile", "gpu"))
+    cluster.wait_running("meanwhile", "before")
