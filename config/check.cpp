@@ -224,10 +224,23 @@ static void check_device(reading &r, const toml::table &table, const struct conf
 
 static void check_lifted(reading &r, const toml::table &table, const struct config_resource &is)
 {
-    if (is.dra && !r.config.cluster.enabled)
-        r.fault(*table.get("dra"),
-                "dra is true, and there is no agent, which publishes the devices",
-                "[cluster] enabled = true");
+    const struct {
+        bool is_there;
+        const char *wrong, *expected;
+    } needs[] = {
+        {r.config.cluster.enabled, "there is no agent, which publishes the devices",
+         "[cluster] enabled = true"},
+        {r.config.bridge.enabled, "there is no bridge, which shows the driver to the kubelet",
+         "[bridge] enabled = true"},
+        {r.config.dra.enabled, "no claim is prepared here",
+         "[dra] enabled = true, and a registry_dir other than the kubelet's"},
+    };
+
+    for (const auto &need : needs) {
+        if (is.dra && !need.is_there)
+            r.fault(*table.get("dra"), std::string("dra is true, and ") + need.wrong,
+                    need.expected);
+    }
 }
 
 /* ---- the machine's shutdown ---- */

@@ -73,13 +73,16 @@ static void review_resources(struct state *state)
 static enum shown_hold look_at_allocation(const struct state *state,
                                           const struct allocation *allocation)
 {
+    const struct devicemgr_resource_settings *settings =
+        state_settings_of(state, allocation->resource);
     bool over = facts_pod_over(state, allocation->pod_uid);
 
-    if (allocation->claimed)
-        return SHOWN_NOTHING; /* the kubelet knows of the claim alone */
-    if (!allocation->own_choice)
+    /* The kubelet knows of the claim alone: it would give its devices away, were it shown them. */
+    if (allocation->claimed && settings->dra)
+        return SHOWN_NOTHING;
+    if (!allocation->own_choice && !allocation->claimed)
         return over ? SHOWN_NOTHING : SHOWN_HELD;
-    if (!state_settings_of(state, allocation->resource)->exclusive)
+    if (!settings->exclusive)
         return SHOWN_NOTHING;
     return over && allocation_life(allocation) == ALLOCATION_IDLE ? SHOWN_NOTHING : SHOWN_TAKEN;
 }

@@ -24,9 +24,9 @@ ATTRIBUTES = [{"device": "g1", "name": "model", "value": "small"}, {"name": "mod
 
 @pytest.fixture
 def make_lifting(directory, make_shim, runtime):
-    def make(resources=None, **settings):
+    def make(resources=None, mask="300ms", **settings):
         return make_shim(
-            annotations={"enabled": True, "namespaces": ["*"]}, cluster={"enabled": True, "socket": str(directory / "run" / "agent.sock")}, bridge={"mask": "300ms"},
+            annotations={"enabled": True, "namespaces": ["*"]}, cluster={"enabled": True, "socket": str(directory / "run" / "agent.sock")}, bridge={"mask": mask},
             plugins={"grace": "1h"}, **settings,
             resources=[{"name": GPU, "dra": True, "attribute": ATTRIBUTES}] if resources is None else resources)
 
@@ -93,8 +93,11 @@ def test_what_a_plugin_lists_is_published(shim, server, agent, make_plugin):
     wait_until(lambda: slices(server) == [], "nothing is published of what is removed")
 
 
-def test_it_stays_as_it_is_over_restarts(shim, server, agent, make_plugin):
+def test_it_stays_as_it_is_over_restarts(make_lifting, server, directory, closing, make_plugin):
     """Of daemon, agent and API server; a kubelet that starts deletes all slices of its node."""
+    shim = make_lifting(mask="1h")  # however long its plugin takes to be back
+    agent = closing(Agent(directory, server.kubeconfig(directory / "kubelet.conf", NODE)))
+    agent.start()
     make_plugin(shim, GPU, ["g0", "g1"])
     wait_devices(server, {"g0": [], "g1": []})
     lists = len(server.asked(SLICES, watch=False))

@@ -493,6 +493,13 @@ static void devices_have_attributes(void **state)
 
 #define ATTRIBUTE(text) "[[resource]]\nname = 'a/b'\n[[resource.attribute]]\n" text
 
+#define PUBLISHED(text)                                                                            \
+    "cluster.enabled = true\n"                                                                     \
+    "[[resource]]\n"                                                                               \
+    "name = 'a/b'\n"                                                                               \
+    "\n"                                                                                           \
+    "dra = true\n" text
+
 static void attributes_that_are_none(void **state)
 {
     static const struct {
@@ -501,6 +508,14 @@ static void attributes_that_are_none(void **state)
         {"[[resource]]\nname = 'a/b'\ndra = true",
          "3:7: dra is true, and there is no agent, which publishes the devices; expected [cluster] "
          "enabled = true"},
+        {PUBLISHED("[bridge]\nenabled = false"), "5:7: dra is true, and there is no bridge, which "
+                                                 "shows the driver to the kubelet; expected "
+                                                 "[bridge] enabled = true"},
+        {PUBLISHED("[dra]\nenabled = false"),
+         "5:7: dra is true, and no claim is prepared here; expected [dra] enabled = true, and a "
+         "registry_dir other than the kubelet's"},
+        {PUBLISHED("[dra]\nkubelet_registry_dir = '/var/lib/cri-device-shim/plugins_registry'"),
+         "5:7: dra is true, and no claim is prepared here; expected"},
         {ATTRIBUTE("value = 1"), "3:1: this [[resource.attribute]] has no name; expected"},
         {ATTRIBUTE("name = 'm'"), "3:1: this [[resource.attribute]] has no value; expected"},
         {ATTRIBUTE("name = 'numaNode'\nvalue = 1"), "4:8: name is \"numaNode\"; expected an "},

@@ -190,6 +190,29 @@ static void and_is_tainted_until_it_is_gone(void **state)
     expect_resources(w, "");
 }
 
+/* The settings say so no more: what claims have is not to be given away by the kubelet. */
+static void moved_back_it_is_unhealthy_while_claimed(void **state)
+{
+    struct world *w = *state;
+
+    gpus_up(w, "g0 g1");
+    made(w, 11, "u1", "main", G0);
+    made(w, 12, "u2", "main", G0);
+    w->own.dra = false;
+    restart(w);
+    ignore_all(w);
+    runtime_listed(w, "u1/main! u2/main!");
+    ignore_all(w);
+    serve(w, "g0 g1");
+    expect_resources(w, GPU);
+    expect_shown(w, GPU, "g0! g1");
+    assert_string_equal(published(w), "");
+    sandbox_ended(w, "s-u1");
+    expect_shown(w, GPU, "g0! g1");
+    sandbox_ended(w, "s-u2");
+    expect_shown(w, GPU, "g0 g1");
+}
+
 static void it_cannot_be_asked_for_by_annotation(void **state)
 {
     struct world *w = *state;
@@ -212,6 +235,7 @@ int main(void)
         lift_test(who_has_the_claim_shares_its_devices),
         lift_test(what_a_pod_has_from_before_is_its_own),
         lift_test(and_is_tainted_until_it_is_gone),
+        lift_test(moved_back_it_is_unhealthy_while_claimed),
         lift_test(it_cannot_be_asked_for_by_annotation),
     };
 
