@@ -1420,7 +1420,7 @@ def test_uninstall_says_what_the_kubelet_loses(live):
 
 @pytest.mark.skipif(not shutil.which("systemd-analyze"), reason="no systemd-analyze")
 def test_units(one, directory):
-    """systemd finds nothing wrong with the units as they are installed."""
+    """systemd finds nothing wrong with the units as they are installed, nor a manual missing that they name."""
     one.install()
     units = directory / "units"
     units.mkdir()
@@ -1429,6 +1429,7 @@ def test_units(one, directory):
         text = one.read(f"{UNITS}/{name}")
         text = text.replace("=/usr/local/bin/", f"={one.root}/usr/local/bin/")
         (units / name).write_text(text)
-    done = subprocess.run(["systemd-analyze", "verify", *sorted(units.iterdir())], check=False,
-                          capture_output=True, text=True, timeout=60)
+    done = subprocess.run(["systemd-analyze", "verify", "--man=yes", *sorted(units.iterdir())], check=False,
+                          capture_output=True, text=True, timeout=60,
+                          env={**os.environ, "MANPATH": f"{one.root}/usr/local/share/man"})
     assert done.returncode == 0 and done.stdout + done.stderr == ""
