@@ -311,10 +311,21 @@ void ends_confirm(struct ends *ends, const char *pod_uid)
     advance(ends, ending);
 }
 
+/* What its asker has asked for before, and has come to its end: it has less time for what comes to
+ * run yet. NULL: it has not. */
+static const struct ending_ask *find_over(const struct ending *ending,
+                                          const struct end_request *request)
+{
+    return request->once && ending_is_over(ending)
+               ? ending_find_ask(ending, request->asker, request->token)
+               : NULL;
+}
+
 static const struct ending *ask(struct ends *ends, const char *pod_uid,
                                 const struct end_request *request)
 {
     struct ending *ending = find_or_add(ends, pod_uid);
+    const struct ending_ask *over = ending ? find_over(ending, request) : NULL;
     const struct ending_ask said = {.asker = request->asker,
                                     .token = request->token,
                                     .asked_ms = ends->state->now_ms,
@@ -322,15 +333,18 @@ static const struct ending *ask(struct ends *ends, const char *pod_uid,
                                     .or_less = request->or_less,
                                     .force_local = request->force_local,
                                     .why = (char *)request->why,
-                                    .at_s = request->at_s};
+                                    .at_s = request->at_s,
+                                    .told = over && over->told};
 
     if (!ending || !ending_ask(ending, &said))
         return NULL;
-    ends->counts.asked++;
     if (ending->asks_len > 1 && !wants_local(ends, ending) && ending_grace_is_open(ending))
         listing_anew(ends->state); /* its containers say what its own is */
     ends_confirm(ends, pod_uid);
     note_changed(ends, ending);
+    if (over)
+        return ending;
+    ends->counts.asked++;
     happened_to_pod(ends->state, DEVICEMGR_EVENT_ENDING, ending, end_asker_name(request->asker),
                     request->why);
     return ending;

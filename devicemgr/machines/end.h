@@ -44,6 +44,7 @@ struct end_request {
     uint64_t grace_ms; /* ENDING_POD_GRACE: the pod's own. Less than 1 s counts as that */
     bool or_less;      /* or the pod's own, if that is shorter */
     bool force_local;  /* here, without the API server */
+    bool once;         /* whose end has come is asked for again without a word to anybody */
     const char *why;   /* a sentence's part: "device gpu0 has the taint k=v:NoExecute" */
     uint64_t at_s;     /* when, by a clock that is not looked at here; 0: not said */
 };

@@ -233,25 +233,29 @@ static void make_groups(struct state *state)
     begin_group(state, 0);
 }
 
-/* Whether it comes to its end by then, as it was asked to. One of which nothing was sent in the time
- * that it was given then, in a shutdown before, has that to come. */
+/* Whether it comes to its end by then, and whatever of it comes to run yet: with what was sent, for
+ * which a second more is no reason to send it anew, or as it was asked to. One of which nothing was
+ * sent in the time that it was given then has that to come. */
 static bool comes_in_time(const struct state *state, const struct ending *ending,
                           const struct ending_ask *ask, uint64_t ends_ms)
 {
     uint64_t asked_until_ms = later_by(ask->asked_ms, ask->grace_ms);
 
-    return (asked_until_ms > state->now_ms || ending->due_ms != 0) &&
+    if (ending->due_ms != 0)
+        return ending->due_ms <= later(ends_ms, state->now_ms) + END_GRACE_MS_MIN;
+    return asked_until_ms > state->now_ms &&
            asked_until_ms <= later(ends_ms, state->now_ms + END_GRACE_MS_MIN);
 }
 
-/* Whether nothing is to be asked for: its end has come, or was asked for by an earlier process, or
- * in a shutdown before this one, and comes in time. */
-static bool is_asked(const struct state *state, const char *pod_uid, uint64_t ends_ms)
+/* Whether nothing is to be asked for: it was by an earlier process, or in a shutdown before this
+ * one, and comes in time, or has. One whose end has come may have a container in the making as long
+ * as it has a sandbox: that is stopped with what was asked for. */
+static bool is_asked(const struct state *state, const struct shutdown_pod *pod, uint64_t ends_ms)
 {
-    const struct ending *ending = endings_find(&state->endings, pod_uid);
+    const struct ending *ending = endings_find(&state->endings, pod->uid);
     const struct ending_ask *ask = ending ? ending_find_ask(ending, END_SHUTDOWN, END_ONCE) : NULL;
 
-    return ask && (ending_is_over(ending) || comes_in_time(state, ending, ask, ends_ms));
+    return ask && (facts_pod_has_left(state, pod) || comes_in_time(state, ending, ask, ends_ms));
 }
 
 /* Those of the group whose turn it is. */
@@ -267,9 +271,25 @@ static void ask_for_group(struct shutdowns *shutdowns)
         if (pod->asked || pod->group != shutdown->group)
             continue;
         pod->asked = true;
-        if (is && leaving_pod(state, is) && !is_asked(state, pod->uid, ends_ms))
+        if (is && leaving_pod(state, is) && !is_asked(state, pod, ends_ms))
             put_step(shutdowns, pod->uid, true, ago(ends_ms, state->now_ms));
     }
+}
+
+/* Whether somebody of the group is asked for now: what comes of that is seen by the next look. */
+static bool is_asking(const struct shutdowns *shutdowns)
+{
+    const struct shutdown *shutdown = &shutdowns->state->shutdown;
+    const struct shutdown_step *step;
+
+    DL_FOREACH(shutdowns->steps, step)
+    {
+        const struct shutdown_pod *pod = shutdown_find_pod(shutdown, step->pod_uid);
+
+        if (pod && pod->group == shutdown->group)
+            return true;
+    }
+    return false;
 }
 
 static bool group_is_over(const struct shutdowns *shutdowns)
@@ -280,7 +300,7 @@ static bool group_is_over(const struct shutdowns *shutdowns)
 
     if (state->now_ms >= shutdown_group_ends_ms(shutdown))
         return true;
-    if (shutdowns->steps) /* what comes of them is seen by the next look */
+    if (is_asking(shutdowns))
         return false;
     while (pod && (pod->group != shutdown->group || facts_pod_has_left(state, pod)))
         pod = pod->hh.next;

@@ -15,6 +15,7 @@ static void take_step(struct devicemgr *mgr, const struct shutdown_step *step)
                                         .grace_ms = step->grace_ms,
                                         .or_less = true,
                                         .force_local = true,
+                                        .once = true,
                                         .why = ""};
 
     if (step->ask)

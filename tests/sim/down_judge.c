@@ -24,8 +24,10 @@ void down_ask(struct dw_pod *pod, enum dw_asker asker)
         is_any = is_any || pod->asks[other] != DW_NOT_ASKED;
         is_due = is_due || (pod->asks[other] == DW_DUE && !pod->unconfirmed);
     }
-    if (!is_any && !pod->may_refuse)
+    if (!is_any && !pod->may_refuse) {
         pod->sent = pod->was_down = false;
+        pod->due_ms = 0;
+    }
     if (pod->asks[asker] != DW_DUE)
         pod->asks[asker] = DW_ASKED;
     for (int other = 0; other < DW_ASKERS && !is_due; other++) {

@@ -12,7 +12,6 @@
  * long after all is done a machine that is there still is believed to go down. */
 #define KNOW_MS 2000
 #define MARGIN_MS 1000
-#define GRACE_MS_MIN 1000
 #define GIVEN_UP_MS 600000
 #define NODE_CRITICAL 2000001000
 
@@ -168,17 +167,6 @@ static void ask_perhaps(struct dw_pod *pod)
         pod->asks[DW_OPERATOR] = DW_ASKED;
 }
 
-/* Who was asked for in a shutdown before this one, and has this long from then on, comes in time,
- * and is not asked for again; unless nothing was sent in that time. */
-static bool comes_in_time(const struct down_world *d, const struct dw_pod *pod, uint64_t grace_ms,
-                          uint64_t end_ms)
-{
-    uint64_t soon_ms = d->now_ms + GRACE_MS_MIN;
-
-    return (pod->asked_ms + grace_ms > d->now_ms || pod->sent) &&
-           pod->asked_ms + grace_ms <= (end_ms > soon_ms ? end_ms : soon_ms);
-}
-
 static void ask_for(struct down_world *d, struct dw_pod *pod, bool vague)
 {
     bool again = pod->asks[DW_SHUTDOWN] != DW_NOT_ASKED;
@@ -205,9 +193,9 @@ static void ask_one(struct down_world *d, struct dw_pod *pod, bool vague)
     uint64_t least_ms = earlier_ms(deadline_ms(plan), plan->group_ms + group->least_ms);
     bool again = pod->asks[DW_SHUTDOWN] != DW_NOT_ASKED;
 
-    if (again && comes_in_time(d, pod, pod->most_ms, least_ms))
+    if (again && down_surely_comes_in_time(d, pod, least_ms))
         return;
-    if (again && comes_in_time(d, pod, pod->least_ms, most_ms)) {
+    if (again && down_may_come_in_time(d, pod, most_ms)) {
         ask_perhaps(pod);
         pod->least_ms = earlier_ms(pod->least_ms, until_ms(least_ms, d->now_ms));
         return;

@@ -16,6 +16,7 @@ struct asks {
     bool is[DW_ASKERS];
     uint64_t grace_ms[DW_ASKERS];
     uint64_t asked_ms[DW_ASKERS];
+    uint64_t due_ms;
 };
 
 /* What the machine's last shutdown has asked for is over with it. */
@@ -37,6 +38,8 @@ static struct asks read_asks(const struct down_world *d, const void *value, size
     }
     if (row && strcmp(row->boot_id, boot) != 0)
         asks.is[DW_SHUTDOWN] = false;
+    else if (row)
+        asks.due_ms = row->due_ms;
     checkpoint__v1__ending__free_unpacked(row, NULL);
     return asks;
 }
@@ -139,6 +142,7 @@ void down_rows_restored(struct down_world *d)
         pod->end_grace_ms = asks.grace_ms[DW_OPERATOR];
         pod->least_ms = pod->most_ms = asks.grace_ms[DW_SHUTDOWN];
         pod->asked_ms = asks.asked_ms[DW_SHUTDOWN];
+        pod->due_ms = asks.due_ms;
         pod->vague = asks.is[DW_SHUTDOWN];
         pod->perhaps = false;
         for (int asker = 0; asker < DW_ASKERS; asker++)

@@ -85,8 +85,10 @@ static void on_stop(void *user, uint64_t op, const char *container_id, uint64_t 
     down_plan_observe(d);
     if (pod && pod->container == container)
         down_judge_stop(d, pod, grace_ms);
-    if (pod)
-        pod->sent = true; /* a pod's end has one time for all its containers */
+    if (pod) { /* a pod's end has one time for all its containers */
+        pod->sent = true;
+        pod->due_ms = earlier_ms(pod->due_ms ? pod->due_ms : DW_NEVER, d->now_ms + grace_ms);
+    }
     while (i < DW_STOPS && d->stops[i].op)
         i++;
     if (i == DW_STOPS)

@@ -16,7 +16,7 @@
  * `down_world.c` is what happens, `down_shim.c` the core with its ports, `down_rows.c` what the
  * rows say, `down_pod.c` the kubelet,
  * `down_taint.c` taints and evictions, `down_runtime.c` the runtime, `down_told.c` who tells, and the operator, `down_plan.c` how far a
- * shutdown has come, `down_judge.c` the other properties.
+ * shutdown has come, `down_time.c` whether an end comes in time for it, `down_judge.c` the other properties.
  */
 #ifndef TESTS_SIM_DOWN_WORLD_H
 #define TESTS_SIM_DOWN_WORLD_H
@@ -88,6 +88,7 @@ struct dw_pod {
     bool was_down;              /* nothing of it ran, at least once since somebody asked first */
     uint64_t least_ms, most_ms; /* what the shutdown leaves it, when it asks */
     bool sent;                  /* a stop was, in this life or an earlier one */
+    uint64_t due_ms;            /* when that kills; 0: not known, or nothing was sent */
     uint64_t epoch;             /* a list after this one shows what is left of it */
     bool shown;                 /* one has */
     bool must_go_on;            /* its stop was sent, and it has not ended since; in this life */
@@ -306,6 +307,13 @@ bool down_plan_ends(const struct down_world *d, const struct dw_pod *pod);
 
 /* Any container that it had is. */
 bool down_is_being_stopped(const struct down_world *d, const struct dw_pod *pod);
+
+/* ---- down_time.c ---- */
+
+/* Of one that a shutdown has asked for: its end comes by then, or in the least time that there is. */
+bool down_surely_comes_in_time(const struct down_world *d, const struct dw_pod *pod,
+                               uint64_t end_ms);
+bool down_may_come_in_time(const struct down_world *d, const struct dw_pod *pod, uint64_t end_ms);
 
 /* ---- down_judge.c ---- */
 

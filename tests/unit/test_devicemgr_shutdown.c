@@ -848,6 +848,55 @@ static void a_later_one_with_less_time_shortens_what_goes_on(void **state)
     assert_int_equal(w->mgr->ends.counts.asked, asked);
 }
 
+static bool is_told(const struct world *w, const char *start)
+{
+    const struct world_line *line = w->events;
+
+    while (line && strncmp(line->text, start, strlen(start)) != 0)
+        line = line->next;
+    return line != NULL;
+}
+
+/* Whose end has come, and was told, is asked for again, for a container that was in the making. */
+static void what_runs_behind_its_end_has_the_time_of_a_later_one(void **state)
+{
+    struct world *w = *state;
+    uint64_t asked;
+
+    three_pods_go(w);
+    containers_ended(w);
+    stored(w);
+    assert_string_equal(ending_state_name(endings_find(&w->mgr->state.endings, "u1")->state),
+                        "stopped");
+    asked = w->mgr->ends.counts.asked;
+    ignore_all(w);
+    pass(w, 1);
+    goes_down(w, w->now_ms, 16000, NULL);
+    stored(w);
+    assert_false(is_told(w, "ending "));
+    assert_false(is_told(w, "ended "));
+    assert_int_equal(w->mgr->ends.counts.asked, asked);
+    assert_string_equal(listed(w, "u1/late u2/main u3/main"), "c-u1-late:9000");
+    containers_ended(w);
+    stored(w);
+    assert_false(is_told(w, "ended "));
+}
+
+/* What counts of one that was stopped is when that kills, not when it was asked for. */
+static void who_was_stopped_late_has_the_time_of_a_later_one(void **state)
+{
+    struct world *w = *state;
+
+    runtime_listed(w, "u1/main");
+    ignore_all(w);
+    goes_down(w, w->now_ms, 60000, "u1:0");
+    pass(w, 15000); /* the store is slow */
+    assert_string_equal(listed(w, "u1/main"), "c-u1-main:20000");
+    goes_down(w, w->now_ms, 13000, NULL);
+    stored(w);
+    assert_string_equal(stops(w), "c-u1-main:12000");
+}
+
 static void a_moment_to_come_is_now(void **state)
 {
     struct world *w = *state;
@@ -1093,6 +1142,8 @@ int main(void)
         TEST(settings_that_switch_it_off_end_it, pair_setup),
         TEST(a_later_one_counts, pair_setup),
         TEST(a_later_one_with_less_time_shortens_what_goes_on, pair_setup),
+        TEST(what_runs_behind_its_end_has_the_time_of_a_later_one, pair_setup),
+        TEST(who_was_stopped_late_has_the_time_of_a_later_one, pair_setup),
         TEST(a_moment_to_come_is_now, pair_setup),
         TEST(a_machine_that_does_not_go_down_is_used_again, pair_setup),
         TEST(it_goes_on_after_a_restart, pair_setup),
