@@ -284,6 +284,22 @@ void taint_plugin_acts(struct taint_world *t, size_t resource)
     }
 }
 
+void taint_device_acts(struct taint_world *t, const struct tw_pod *pod)
+{
+    struct tw_plugin *plugin = &t->plugins[pod->resource];
+    unsigned sick = 0;
+
+    if (!pod->there || pod->kind == TW_CLAIM || !pod->mask || !plugin->endpoint)
+        return;
+    for (size_t i = 0; i < RESOURCES[pod->resource].devices; i++) {
+        sick |= plugin->devices[i].healthy ? 0 : 1u << i;
+        plugin->devices[i].healthy = true;
+    }
+    if (!sick)
+        plugin->devices[__builtin_ctz(pod->mask)].healthy = false;
+    list(t, pod->resource);
+}
+
 void taint_plugins_heal(struct taint_world *t)
 {
     for (size_t r = 0; r < TW_RESOURCES; r++) {

@@ -103,6 +103,17 @@ static void cluster_acts(struct taint_world *t, struct tw_pod *pod)
     }
 }
 
+/* Who taints: an operator, but in a restless world. */
+static void taint(struct taint_world *t)
+{
+    if (!t->restless)
+        taint_operator_acts(t);
+    else if (rng_percent(&t->rng, 50))
+        taint_settings_change(t);
+    else
+        taint_device_acts(t, &t->pods[rng_below(&t->rng, TW_PODS)]);
+}
+
 static void happen(struct taint_world *t)
 {
     struct tw_pod *pod = &t->pods[rng_below(&t->rng, TW_PODS)];
@@ -113,7 +124,7 @@ static void happen(struct taint_world *t)
     else if (what < 33)
         taint_pod_trouble(t, pod);
     else if (what < 43)
-        taint_operator_acts(t);
+        taint(t);
     else if (what < 56)
         taint_shim_commit_ends(t, rng_percent(&t->rng, 12));
     else if (what < 60)
@@ -208,6 +219,11 @@ static void rest(struct taint_world *t)
 
 static void begin(struct taint_world *t)
 {
+    struct rng of_its_own = {.state = t->w->play.seed}; /* the other worlds stay as they were */
+
+    rng_mix(&of_its_own, UINT64_MAX - 1);
+    rng_mix(&of_its_own, 1);
+    t->restless = rng_percent(&of_its_own, 15);
     t->now_ms = 10000000;
     t->unhealthy_after_ms = rng_percent(&t->rng, 50) ? 1000 * rng_between(&t->rng, 1, 60) : 0;
     t->per_minute = rng_percent(&t->rng, 50) ? (uint32_t)rng_between(&t->rng, 1, 5) : 0;

@@ -267,6 +267,7 @@ struct taint_world {
     struct rng rng;
     struct devicemgr *core;
     uint64_t now_ms;
+    bool restless;   /* settings and devices' health change instead of what an operator says */
     bool calm;       /* no troubles any more */
     bool untainted;  /* nor any taint */
     uint64_t number; /* the last of any kind that this world has given */
@@ -346,6 +347,8 @@ void taint_plugin_called(struct taint_world *t, uint64_t endpoint, uint64_t call
 void taint_plugin_call_cancelled(struct taint_world *t, uint64_t call);
 /* It comes, goes, or lists other devices. */
 void taint_plugin_acts(struct taint_world *t, size_t resource);
+/* One of the pod's devices is unhealthy, or if any is, none is any more. */
+void taint_device_acts(struct taint_world *t, const struct tw_pod *pod);
 /* One that is dialled answers, one that has been asked does. */
 void taint_plugins_proceed(struct taint_world *t);
 /* All are up, and all devices healthy. */
