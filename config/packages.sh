@@ -22,10 +22,14 @@ TEST_PACKAGES=(
 IMAGE_PACKAGES=(binutils buildah busybox-static libmicrohttpd12 patchelf)
 PACKAGE_TEST_PACKAGES=(git lintian debootstrap) # of the tests' level "package": they bring a hundred others
 
-# packages_missing NAME...: prints those that are not installed.
+# packages_missing NAME...: prints those that are not installed. A node's runtime may be of a package from
+# elsewhere, which would have to go for Debian's: the program is enough.
 packages_missing() {
     local name
     for name in "$@"; do
+        case $name in
+            containerd | runc) ! command -v "$name" >/dev/null || continue ;;
+        esac
         if [ "$(dpkg-query -W -f '${db:Status-Status}' "$name" 2>/dev/null)" != installed ]; then
             printf '%s\n' "$name"
         fi

@@ -158,6 +158,7 @@ build() {
     if command -v ccache >/dev/null; then
         ccache=(-DCMAKE_C_COMPILER_LAUNCHER=ccache -DCMAKE_CXX_COMPILER_LAUNCHER=ccache)
     fi
+    note "Building in $root/build, which takes minutes the first time"
     {
         cmake -G Ninja -S "$root" -B "$root/build" "${ccache[@]}" &&
             ninja -C "$root/build" cri-device-shim

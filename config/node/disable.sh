@@ -78,7 +78,8 @@ check_tokens() {
     fi
 }
 
-# Where the bridge has a socket for each resource that it shows the kubelet.
+# Where the bridge has a socket for each resource that it shows the kubelet. Its name has '_' for the
+# resource's '/'; before that is a domain, which has none.
 shown_dir() {
     say "$(config_value bridge kubelet_plugin_dir /var/lib/kubelet/device-plugins)/cri-device-shim"
 }
@@ -89,7 +90,8 @@ say_shown() {
     for socket in "$(shown_dir)"/*.sock; do
         [ -S "$socket" ] || continue
         socket=${socket##*/}
-        say "the kubelet loses ${socket%.sock}, until its plugin registers with the kubelet"
+        socket=${socket%.sock}
+        say "the kubelet loses ${socket/_//}, until its plugin registers with the kubelet"
     done
 }
 

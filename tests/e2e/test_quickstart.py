@@ -46,7 +46,7 @@ def test_quickstart():
     output, _ = process.communicate(timeout=300)
     assert process.returncode == 0, output
     assert output.endswith("\nquickstart: OK\n"), output
-    for words in ("DEMO_GPUS=gpu", "demo driver 1.0", "/dev/demo-gpu", "UNAVAILABLE:",
+    for words in ("Building in ", "DEMO_GPUS=gpu", "demo driver 1.0", "/dev/demo-gpu", "UNAVAILABLE:",
                   "demo.example.com/gpu"):
         assert words in output, output
     assert_nothing_left(directory_of(output))

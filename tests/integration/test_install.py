@@ -1413,8 +1413,8 @@ def test_uninstall_says_what_the_kubelet_loses(live):
     shown.mkdir(parents=True)
     with socket.socket(socket.AF_UNIX) as one:
         one.bind(str(shown / "v.com_gpu.sock"))
-    assert "the kubelet loses v.com_gpu, until" in live.install("--uninstall", "--dry-run").stdout
-    assert "the kubelet loses v.com_gpu, until" in live.install("--uninstall").stdout
+    assert "the kubelet loses v.com/gpu, until" in live.install("--uninstall", "--dry-run").stdout
+    assert "the kubelet loses v.com/gpu, until" in live.install("--uninstall").stdout
     assert not shown.exists()
 
 

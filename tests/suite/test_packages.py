@@ -1,0 +1,28 @@
+"""config/packages.sh: what it takes for missing."""
+
+import os
+import pathlib
+import subprocess
+
+SCRIPT = pathlib.Path(__file__).resolve().parents[2] / "config/packages.sh"
+
+
+def program(path, text="exit 0"):
+    path.write_text(f"#!/bin/sh\n{text}\n")
+    path.chmod(0o755)
+
+
+def missing(directory, *names):
+    done = subprocess.run(["/bin/bash", "-euc", f'. {SCRIPT}; packages_missing "$@"', "-", *names],
+                          check=True, stdout=subprocess.PIPE, text=True,
+                          env={**os.environ, "PATH": str(directory)})
+    return done.stdout.split()
+
+
+def test_a_runtime_from_elsewhere_is_none_that_is_missing(directory):
+    """Docker's containerd.io has both, and would go for Debian's."""
+    program(directory / "dpkg-query", "exit 1")
+    assert missing(directory, "containerd", "runc", "gcc") == ["containerd", "runc", "gcc"]
+    for name in ("containerd", "runc", "gcc"):
+        program(directory / name)
+    assert missing(directory, "containerd", "runc", "gcc") == ["gcc"]
