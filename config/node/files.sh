@@ -124,7 +124,12 @@ is_changed() {
 
 is_text() { [ ! -s "$1" ] || LC_ALL=C grep -qI . "$1"; }
 
-# show_change PATH GOAL: as a diff.
+# Whether a diff of the two would be one of them, whole, and long: a manual, a script of ours.
+is_long_news() {
+    { [ "$1" = /dev/null ] || [ "$2" = /dev/null ]; } && [ "$(cat "$1" "$2" | wc -l)" -gt 100 ]
+}
+
+# show_change PATH GOAL: as a diff; a long file that is new, or goes, by its lines.
 show_change() {
     local path=$1 goal=$2 old=$root$1 from=/dev/null to=/dev/null
     if exists "$old"; then from=$path; fi
@@ -137,7 +142,10 @@ show_change() {
     fi
     exists "$old" || old=/dev/null
     exists "$goal" || goal=/dev/null
-    if is_text "$old" && is_text "$goal"; then
+    if is_text "$old" && is_text "$goal" && is_long_news "$old" "$goal"; then
+        printf -- '--- %s\n+++ %s\n%s lines before, %s after\n' "$from" "$to" \
+            "$(wc -l <"$old")" "$(wc -l <"$goal")"
+    elif is_text "$old" && is_text "$goal"; then
         diff -u --label "$from" --label "$to" "$old" "$goal" || [ $? -eq 1 ]
     else
         printf -- '--- %s\n+++ %s\nbinary, %s bytes before, %s after\n' "$from" "$to" \

@@ -320,6 +320,7 @@ def test_dry_run(installed):
     assert node.tree() == before
     paths = {line.removeprefix("+++ /") for line in shown.splitlines() if line.startswith("+++ /")}
     assert paths == INSTALLED
+    assert len(shown.splitlines()) < 800  # manuals, scripts and the like are not shown whole
     assert f"+ExecStart={installed.layout.exec_start} {FLAG}" in shown
     assert f'+runtime_endpoint = "{installed.layout.endpoint}"' in shown
     assert "    systemctl restart kubelet.service" in shown.splitlines()
