@@ -45,21 +45,15 @@ static void patch_capacity(struct run *run, const char *seen)
     char *path = must(malloc(strlen("/status/capacity/") + 2 * strlen(what->resource) + 1));
     struct query query;
     json_t *patch;
-    char *body;
 
     put_token(stpcpy(path, "/status/capacity/"), what->resource);
     patch = json_pack("[{s:s, s:s, s:s}, {s:s, s:s, s:s}]", "op", "test", "path", path, "value",
                       seen, "op", "replace", "path", path, "value", what->quantity);
-    body = patch ? json_dumps(patch, JSON_COMPACT) : NULL;
-    json_decref(patch);
     free(path);
     node_path(run, &query);
     query_segment(&query, "status");
-    if (!body)
-        run_end(run, AGENT__V1__OUTCOME__REFUSED, "its names are no text", 0);
-    else if (!run_too_long(run, &query))
-        run_ask(run, "PATCH", &query, "application/json-patch+json", body, &ops);
-    free(body);
+    run_ask_json(run, "PATCH", &query, "application/json-patch+json", patch,
+                 "its names are no text", &ops);
 }
 
 static void on_node(void *user, const struct api_result *result)

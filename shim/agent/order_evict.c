@@ -38,20 +38,14 @@ static void end(struct run *run, Agent__V1__Evicted evicted)
     run_end_by(run, &answer);
 }
 
-/* As text of that JSON, for `sub` of the pod; the JSON is taken. */
+/* For `sub` of the pod; the JSON is taken. */
 static void send_json(struct run *run, const char *method, const char *sub, const char *type,
                       json_t *json, const struct api_ops *ops)
 {
-    char *body = json ? json_dumps(json, JSON_COMPACT) : NULL;
     struct query query;
 
-    json_decref(json);
     pod_path(run, &query, sub);
-    if (!body)
-        run_end(run, AGENT__V1__OUTCOME__REFUSED, "its words are no text", 0);
-    else if (!run_too_long(run, &query))
-        run_ask(run, method, &query, type, body, ops);
-    free(body);
+    run_ask_json(run, method, &query, type, json, "its words are no text", ops);
 }
 
 /* ---- its condition ---- */

@@ -95,20 +95,14 @@ static void slices_path(const struct run *run, struct query *query, const char *
         query_segment(query, name);
 }
 
-/* With `body` as text; it is taken. */
+/* `body` is taken. */
 static void send_json(struct run *run, const char *method, const char *name, const char *type,
                       json_t *body, const struct api_ops *ops)
 {
-    char *text = body ? json_dumps(body, JSON_COMPACT) : NULL;
     struct query query;
 
-    json_decref(body);
     slices_path(run, &query, name);
-    if (!text)
-        run_end(run, AGENT__V1__OUTCOME__REFUSED, "its names are no text", 0);
-    else if (!run_too_long(run, &query))
-        run_ask(run, method, &query, type, text, ops);
-    free(text);
+    run_ask_json(run, method, &query, type, body, "its names are no text", ops);
 }
 
 /* ---- what is wanted ---- */

@@ -93,6 +93,19 @@ bool run_too_long(struct run *run, const struct query *query)
     return query->too_long;
 }
 
+void run_ask_json(struct run *run, const char *method, const struct query *query, const char *type,
+                  json_t *body, const char *no_text, const struct api_ops *ops)
+{
+    char *text = body ? json_dumps(body, JSON_COMPACT) : NULL;
+
+    json_decref(body);
+    if (!text)
+        run_end(run, AGENT__V1__OUTCOME__REFUSED, no_text, 0);
+    else if (!run_too_long(run, query))
+        run_ask(run, method, query, type, text, ops);
+    free(text);
+}
+
 const char *run_version(struct run *run, enum served_kind kind, Agent__V1__Outcome none)
 {
     struct served *served = run->orders->served;

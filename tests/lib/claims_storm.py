@@ -8,12 +8,11 @@ and go.
 """
 
 import random
-import threading
 import time
-import traceback
 
 from claims_node import DRIVERS, GPU, NIC
 from parts import KILL, TERM
+from timed_plan import play_plan
 from waiting import wait_until
 
 REBOOT, SERVER = "reboot", "API server"
@@ -37,15 +36,7 @@ class Storm:
     # ---- one round ----
 
     def round(self, pair):
-        plan = self._plan(pair)
-        began = time.monotonic()
-        threads = []
-        for at, what in sorted(plan, key=lambda one: one[0]):
-            time.sleep(max(0, began + at - time.monotonic()))
-            threads.append(threading.Thread(target=self._guarded, args=(what,)))
-            threads[-1].start()
-        for thread in threads:
-            thread.join()
+        play_plan(self._plan(pair), self.violations)
         if not self.violations:
             self.violations += self._node.settle()
         self._node.forget()
@@ -54,12 +45,6 @@ class Storm:
         for pod in self._kubelet.live():
             self._kubelet.delete_pod(pod)
         self.violations += self._node.settle()
-
-    def _guarded(self, what):
-        try:
-            what()
-        except Exception:  # a thread's end must not go unseen
-            self.violations.append(traceback.format_exc()[-4000:])
 
     def _plan(self, pair):
         """[(when, what)]: all that is random is decided here."""

@@ -20,7 +20,6 @@ import random
 import shutil
 import sys
 import tempfile
-import threading
 import time
 import traceback
 
@@ -29,6 +28,7 @@ from kubelet import container
 from kubelet_runtime import ENDS_AT_ONCE
 from node import PARTS, Node
 from parts import KILL, TERM
+from timed_plan import play_plan
 
 REBOOT = "reboot"
 EXCUSED_SHARE_MAX = 0.5  # of all pods that come; 0.1 to 0.4 was seen, by how busy the machine was
@@ -109,26 +109,12 @@ class Restarts:
         self._settle()
         self._forget()
         self._sweep()
-        plan = self._plan()
-        began = time.monotonic()
-        threads = []
-        for at, what in sorted(plan, key=lambda one: one[0]):
-            time.sleep(max(0, began + at - time.monotonic()))
-            threads.append(threading.Thread(target=self._guarded, args=(what,)))
-            threads[-1].start()
-        for thread in threads:
-            thread.join()
+        play_plan(self._plan(), self.result.violations)
         if self.result.violations:
             return
         self._settle()
         self._judge()
         self.result.rounds += 1
-
-    def _guarded(self, what):
-        try:
-            what()
-        except Exception:  # a thread's end must not go unseen
-            self.result.violations.append(traceback.format_exc()[-4000:])
 
     def _plan(self):
         """[(when, what)]: all that is random is decided here."""
