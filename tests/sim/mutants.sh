@@ -3,6 +3,7 @@
 #
 #   tests/sim/mutants.sh BUILD_DIR            every fault of mutants.txt
 #   tests/sim/mutants.sh BUILD_DIR NAME...    these
+#   tests/sim/mutants.sh --fit                looks only whether each still fits the text, within a second
 #
 # BUILD_DIR is a configured build in which `sim` is up to date. A fault is one perl substitution
 # that must fit exactly one file of devicemgr/. That file is compiled with the build's own command
@@ -33,6 +34,30 @@ plant() {
             print $planted $_;
             print "$name\n";
         }' "$1" "$root/devicemgr" "$2" 2>"$2/perl.log"
+}
+
+# Prints each fault that does not fit exactly one file of devicemgr/.
+fit() {
+    perl -e '
+        my ($list, $root) = @ARGV;
+        my (%text, $failed);
+        for my $path (glob("$root/*.c $root/*/*.c")) {
+            local $/;
+            open(my $source, "<", $path) or die "$path: $!\n";
+            $text{substr($path, length("$root/"))} = <$source>;
+        }
+        open(my $faults, "<", $list) or die "$list: $!\n";
+        while (my $heading = <$faults>) {
+            next if $heading =~ /^(#|\s*$)/;
+            my ($name) = split(" ", $heading);
+            my $edit = <$faults>;
+            my $change = eval("sub { $edit; }") or die "$name: $@";
+            my @files = grep { my $new = $text{$_}; $change->() for $new; $new ne $text{$_} } keys %text;
+            next if @files == 1;
+            print "not ok $name: it must fit one file of devicemgr/, and fits: @files\n";
+            $failed = 1;
+        }
+        exit($failed // 0);' "$list" "$root/devicemgr"
 }
 
 # The commands that made an object, and the program, for another source, object and program.
@@ -100,6 +125,10 @@ run_all() {
     wait
 }
 
+if [ "${1:-}" = --fit ]; then
+    fit
+    exit
+fi
 build=$(cd "${1:?usage: mutants.sh BUILD_DIR [NAME]...}" && pwd) || exit 1
 shift
 wanted=("$@")
