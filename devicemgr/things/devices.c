@@ -125,6 +125,16 @@ static int order_by_id(const void *a, const void *b, void *user)
     return by_id != 0 ? by_id : (x > y) - (x < y);
 }
 
+/* As a list is that was written down, and most of those that plugins send. */
+static bool is_in_order(const struct device_entry *entries, size_t entries_len)
+{
+    for (size_t i = 1; i < entries_len; i++) {
+        if (strverscmp(entries[i - 1].id, entries[i].id) > 0)
+            return false;
+    }
+    return true;
+}
+
 static void device_carry_over(struct device *device, const struct devices *old, uint64_t now_ms,
                               const struct nodes *nodes, struct devices_change *change)
 {
@@ -185,7 +195,7 @@ static void rebuild(struct devices *devices, uint64_t now_ms, const struct devic
 
     for (size_t i = 0; i < entries_len; i++)
         sorted[i] = (uint32_t)i;
-    if (entries_len > 1)
+    if (!is_in_order(entries, entries_len))
         qsort_r(sorted, entries_len, sizeof *sorted, order_by_id, (void *)entries);
     *devices = (struct devices){.changes = old.changes};
     build(devices, &old, now_ms, entries, sorted, entries_len, change);

@@ -16,7 +16,7 @@ bool text_is_utf8(const char *s)
     size_t bytes;
 
     for (; *s; s += bytes) {
-        bytes = utf8_character_bytes(s, SIZE_MAX);
+        bytes = (unsigned char)*s < 0x80 ? 1 : utf8_character_bytes(s, SIZE_MAX);
         if (bytes == 0)
             return false;
     }
