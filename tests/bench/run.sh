@@ -6,7 +6,8 @@
 #
 #   tests/bench/run.sh [--quick] [--json FILE]    about 10 minutes at most; --quick: within 1
 #
-# Set SHIM_BINARY to measure another build of the shim.
+# Set SHIM_BINARY to measure another build of the shim. How all of it grows with what is on a node is
+# scale.py's, with the same build, and scale_curves.py draws what that gave.
 set -euo pipefail
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
@@ -33,14 +34,14 @@ install_relays() {
 build_all() {
     cmake -G Ninja -S "$root" -B "$build" -DCMAKE_BUILD_TYPE=RelWithDebInfo \
         -DSHIM_BENCH=ON -DCMAKE_C_COMPILER_LAUNCHER=ccache -DCMAKE_CXX_COMPILER_LAUNCHER=ccache
-    ninja -C "$build" cri-device-shim bench_copier bench_runtime core_bench
+    ninja -C "$build" cri-device-shim cri-device-shim-bridge cri-device-shim-agent bench_copier bench_runtime core_bench store_bench
     if command -v go >/dev/null && [ -d "$go_sources/src/google.golang.org/grpc" ]; then
         GO111MODULE=off GOPATH=$go_sources GOFLAGS='' GOCACHE=$build/go-cache \
             go build -o "$build/grpc_relay" "$root/tests/bench/grpc_relay.go"
     fi
 }
 
-packages_install "${BUILD_PACKAGES[@]}" nghttp2-client python3
+packages_install "${BUILD_PACKAGES[@]}" nghttp2-client python3 python3-h2 gnuplot-nox
 install_relays nghttp2-proxy haproxy nginx-light ||
     printf 'not every relay could be installed; the rest is measured\n' >&2
 mkdir -p "$build"
