@@ -167,6 +167,8 @@ static void set_credentials(CURL *easy, const struct credentials_set *set)
         if (blob.data)
             curl_easy_setopt(easy, blobs[i].option, &blob);
     }
+    if (set->ca.bytes) /* it alone: libcurl would go on trusting those of the machine's directory */
+        curl_easy_setopt(easy, CURLOPT_CAPATH, NULL);
     curl_easy_setopt(easy, CURLOPT_SSL_VERIFYPEER, set->insecure ? 0L : 1L);
     curl_easy_setopt(easy, CURLOPT_SSL_VERIFYHOST, set->insecure ? 0L : 2L);
     if (set->proxy_url)

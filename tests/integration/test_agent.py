@@ -4,6 +4,7 @@ import json
 import os
 import pathlib
 import shutil
+import subprocess
 import time
 
 import grpc
@@ -57,8 +58,9 @@ def feed(directory, closing):
 
 @pytest.fixture
 def make_agent(directory, closing, server, feed):
-    def make(kubeconfig=None, **settings):
+    def make(kubeconfig=None, wrapper=(), **settings):
         one = closing(Agent(directory, kubeconfig or server.kubeconfig(directory / "kubelet.conf", NODE), **settings))
+        one.wrapper = wrapper
         one.start()
         return one
 
@@ -701,6 +703,33 @@ def test_another_authoritys_server_is_not_spoken_with(directory, make_agent, ser
     make_agent(config)
     feed.wait_state(lambda state: "certificate" in state.trouble and not state.reached, "it is not trusted")
     assert other.requests == []
+
+
+@pytest.mark.parametrize("named", [True, False])
+def test_an_authority_of_the_machine_s_is_none_of_the_cluster_s(directory, make_agent, server, feed, closing, named):
+    """Whom the machine trusts is trusted only where the kubeconfig names no authority."""
+    other = closing(ApiServer(directory / "other", streaming=False))
+    other.start()
+    other.put("nodes", node({GPU: "2"}))
+    authority = other.authority.certificate
+    name = subprocess.run(["openssl", "x509", "-hash", "-noout", "-in", authority], check=True, capture_output=True,
+                          text=True).stdout.strip()
+    trusted = directory / "certs"
+    trusted.mkdir()
+    for file in f"{name}.0", "ca-certificates.crt":
+        shutil.copy(authority, trusted / file)
+    other.tokens = {"t": "x"}
+    text = server.config({"token": "t"}, **({} if named else {"certificate-authority-data": None}))
+    text["clusters"][0]["cluster"]["server"] = other.url
+    config = directory / "kubelet.conf"
+    config.write_text(json.dumps(text))
+    make_agent(config, ("unshare", "--mount", "sh", "-c", f'mount --bind {trusted} /etc/ssl/certs && exec "$@"', "sh"),
+               node_name=NODE)
+    if named:
+        feed.wait_state(lambda state: "certificate" in state.trouble and not state.reached, "it is not trusted")
+        assert other.requests == []
+    else:
+        feed.wait_fact(proto.NODE, other.get("nodes", NODE)["metadata"]["uid"])
 
 
 @pytest.mark.parametrize("allowed", [False, True])

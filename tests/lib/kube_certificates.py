@@ -19,7 +19,7 @@ class Authority:
         self.directory = pathlib.Path(directory)
         self.directory.mkdir(parents=True)
         self.certificate = self._path("ca.crt")
-        self._make("ca", "/CN=cluster", "-addext", "keyUsage=critical,keyCertSign,cRLSign")
+        self._make("ca", f"/CN={self.directory.name} of a cluster", "-addext", "keyUsage=critical,keyCertSign,cRLSign")
 
     def _path(self, name):
         return self.directory / name
