@@ -80,12 +80,13 @@ maintainer() {
 }
 
 # What no program is linked with: libmicrohttpd, which is loaded where metrics are asked for, and
-# whose package each Debian names in its own way; ss, which tells whether somebody is connected, before
-# the node is disabled; and /bin/kill, by which units are reloaded.
+# whose package each Debian names in its own way; libsystemd, which is where a shutdown is to be
+# delayed; ss, which tells whether somebody is connected, before the node is disabled; and
+# /bin/kill, by which units are reloaded.
 needs() {
     local http
     http=$(dpkg-query -W -f '${Depends}' libmicrohttpd-dev | grep -o 'libmicrohttpd[0-9][a-z0-9]*')
-    printf '%s, iproute2, procps' "$http"
+    printf '%s, libsystemd0, iproute2, procps' "$http"
 }
 
 # The time of all in it is that of the commit.

@@ -19,7 +19,7 @@ TEST_PACKAGES=(
     dpkg-dev file
 )
 # Of config/kubernetes/image.sh.
-IMAGE_PACKAGES=(binutils buildah busybox-static libmicrohttpd12 patchelf)
+IMAGE_PACKAGES=(binutils buildah busybox-static libmicrohttpd12 libsystemd0 patchelf)
 PACKAGE_TEST_PACKAGES=(git lintian debootstrap) # of the tests' level "package": they bring a hundred others
 
 # packages_missing NAME...: prints those that are not installed. A node's runtime may be of a package from

@@ -22,8 +22,8 @@ name=
 programs=(cri-device-shim cri-device-shim-bridge cri-device-shimctl cri-device-shim-agent)
 busybox=/bin/busybox
 applets=(cat chroot rm sh sleep tar) # of fleet.sh
-# Which the daemon loads when it needs it, so that nothing names it.
-loaded=libmicrohttpd.so.12
+# Which daemon and agent load when they need them, so that nothing names them.
+loaded=(libmicrohttpd.so.12 libsystemd.so.0)
 
 die() {
     printf 'error: %s\n' "$*" >&2
@@ -66,11 +66,14 @@ check() {
 # The libraries that come along, each with the path it is found at. The C library is the node's own: its
 # parts belong to each other, and to the node's resolver.
 libraries() {
-    local path
-    path=$(ldconfig -p | awk -v name=$loaded '$1 == name && !found { print $NF; found = 1 }')
-    [ -n "$path" ] || die "$loaded is missing"
-    printf '%s\n' "$path"
-    ldd "$path" "${programs[@]/#/$build/shim/}" | awk '$2 == "=>" && $3 ~ /^\// { print $3 }'
+    local name path paths=()
+    for name in "${loaded[@]}"; do
+        path=$(ldconfig -p | awk -v name="$name" '$1 == name && !found { print $NF; found = 1 }')
+        [ -n "$path" ] || die "$name is missing"
+        paths+=("$path")
+    done
+    printf '%s\n' "${paths[@]}"
+    ldd "${paths[@]}" "${programs[@]/#/$build/shim/}" | awk '$2 == "=>" && $3 ~ /^\// { print $3 }'
 }
 
 c_library() { [[ ${1##*/} =~ ^(ld-linux.*|lib(c|m|dl|rt|pthread|resolv))\.so ]]; }

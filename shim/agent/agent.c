@@ -16,6 +16,7 @@
 #include "shim/agent/served.h"
 #include "shim/agent/shutdown.h"
 #include "shim/facts.h"
+#include "shim/library.h"
 #include "shim/log.h"
 #include "shim/must.h"
 
@@ -194,7 +195,8 @@ static void on_deleted(void *user, const json_t *object)
         report_gone(watched->agent);
 }
 
-/* A list is large, and what is left of it small. */
+/* A list is large, and what is left of it small; and of the libraries' pages most are wanted for the
+ * start and for lists alone. */
 static void on_list_ended(void *user)
 {
     struct watched *watched = user;
@@ -202,6 +204,7 @@ static void on_list_ended(void *user)
     if (facts_list_end(&watched->agent->facts, watched->kind))
         report_gone(watched->agent);
     malloc_trim(0);
+    library_let_go();
 }
 
 static void on_trouble(void *user, const char *words)

@@ -1,4 +1,4 @@
-# shim_agent: all of the third process but its main().
+# shim_agent: all of the third process but its main(). What is loaded when it is needed is not linked (systemd.h).
 add_library(shim_agent STATIC
     ${CMAKE_CURRENT_LIST_DIR}/agent.c
     ${CMAKE_CURRENT_LIST_DIR}/answer.c
@@ -27,11 +27,13 @@ add_library(shim_agent STATIC
     ${CMAKE_CURRENT_LIST_DIR}/shutdown.c
     ${CMAKE_CURRENT_LIST_DIR}/slice_json.c
     ${CMAKE_CURRENT_LIST_DIR}/spam.c
+    ${CMAKE_CURRENT_LIST_DIR}/systemd.c
     ${CMAKE_CURRENT_LIST_DIR}/tell.c
     ${CMAKE_CURRENT_LIST_DIR}/transport.c)
+target_include_directories(shim_agent PRIVATE ${SYSTEMD_INCLUDE_DIRS})
 target_link_libraries(shim_agent
     PUBLIC PkgConfig::LIBUV PkgConfig::JANSSON cri_proto
-    PRIVATE shim_facts shim_fd_store shim_rpc shim_log PkgConfig::CURL PkgConfig::CRYPTO PkgConfig::SYSTEMD PkgConfig::YAML
+    PRIVATE shim_facts shim_fd_store shim_library shim_rpc shim_log PkgConfig::CURL PkgConfig::CRYPTO PkgConfig::YAML
             shim_warnings)
 
 add_executable(cri-device-shim-agent ${CMAKE_CURRENT_LIST_DIR}/main.c)

@@ -8,6 +8,7 @@
 
 #include "shim/agent/backoff.h"
 #include "shim/agent/limits.h"
+#include "shim/agent/systemd.h"
 #include "shim/log.h"
 #include "shim/must.h"
 
@@ -15,10 +16,11 @@ struct bus {
     uv_loop_t *loop;
     const struct bus_ops *ops;
     void *user;
-    sd_bus *connection; /* NULL: none */
-    uv_poll_t *poll;    /* the connection's */
-    int fd;             /* that it is of */
-    uv_timer_t timer;   /* the connection's, or until the next attempt */
+    const struct systemd *sd; /* NULL: not loaded, and there is no connection */
+    sd_bus *connection;       /* NULL: none */
+    uv_poll_t *poll;          /* the connection's */
+    int fd;                   /* that it is of */
+    uv_timer_t timer;         /* the connection's, or until the next attempt */
     struct backoff backoff;
     bool given_up;
     char words[ERROR_WORDS_BYTES_MAX]; /* why */
@@ -37,7 +39,8 @@ static void disconnect(struct bus *bus)
     if (bus->poll)
         uv_close((uv_handle_t *)bus->poll, on_poll_closed);
     bus->poll = NULL;
-    bus->connection = sd_bus_close_unref(bus->connection);
+    if (bus->connection)
+        bus->connection = bus->sd->close_unref(bus->connection);
 }
 
 static void lose(struct bus *bus)
@@ -71,11 +74,11 @@ static void on_poll(uv_poll_t *poll, int status, int events);
 /* When sd-bus wants to be called again: its moments are of CLOCK_MONOTONIC, as uv_hrtime()'s. */
 static void wait_for_it(struct bus *bus)
 {
-    int events = sd_bus_get_events(bus->connection);
+    int events = bus->sd->get_events(bus->connection);
     uint64_t until_us, now_us = uv_hrtime() / 1000;
 
-    if (events < 0 || sd_bus_get_fd(bus->connection) != bus->fd ||
-        sd_bus_get_timeout(bus->connection, &until_us) < 0) {
+    if (events < 0 || bus->sd->get_fd(bus->connection) != bus->fd ||
+        bus->sd->get_timeout(bus->connection, &until_us) < 0) {
         give_up_for(bus, -ENOTCONN);
         return;
     }
@@ -101,7 +104,7 @@ static void process(struct bus *bus)
     int r = 1;
 
     while (r > 0 && !bus->given_up)
-        r = sd_bus_process(bus->connection, NULL);
+        r = bus->sd->process(bus->connection, NULL);
     if (r < 0)
         give_up_for(bus, r);
     bus_called(bus);
@@ -120,12 +123,19 @@ static void on_poll(uv_poll_t *poll, int status, int events)
 
 static void connect_bus(struct bus *bus)
 {
-    int r = sd_bus_open_system(&bus->connection);
+    const char *why;
+    int r;
 
+    bus->sd = systemd_load(&why);
+    if (!bus->sd) {
+        bus_give_up(bus, why);
+        return;
+    }
+    r = bus->sd->open_system(&bus->connection);
     if (r >= 0)
-        r = sd_bus_set_method_call_timeout(bus->connection, BUS_CALL_TIMEOUT_MS * 1000);
+        r = bus->sd->set_method_call_timeout(bus->connection, BUS_CALL_TIMEOUT_MS * 1000);
     if (r >= 0)
-        r = bus->fd = sd_bus_get_fd(bus->connection);
+        r = bus->fd = bus->sd->get_fd(bus->connection);
     if (r >= 0) {
         bus->poll = must(malloc(sizeof *bus->poll));
         bus->poll->data = bus;

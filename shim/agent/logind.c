@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "shim/agent/bus.h"
+#include "shim/agent/systemd.h"
 #include "shim/must.h"
 
 #define NAME "org.freedesktop.login1"
@@ -21,7 +22,8 @@ struct logind {
     const struct logind_ops *ops;
     void *user;
     struct bus *bus;
-    sd_bus *connection; /* NULL: none */
+    sd_bus *connection;       /* NULL: none */
+    const struct systemd *sd; /* there is one while there is a connection, and what came of it */
     uv_timer_t timer;
     struct logind_said said;
     struct logind_said read; /* the reading under way */
@@ -42,7 +44,7 @@ static void not_known(struct logind *logind, const char *words)
 /* Whether the answer is an error; then the connection is given up. */
 static bool is_error(struct logind *logind, sd_bus_message *message)
 {
-    const sd_bus_error *error = sd_bus_message_get_error(message);
+    const sd_bus_error *error = logind->sd->message_get_error(message);
     char words[ERROR_WORDS_BYTES_MAX];
 
     if (!error)
@@ -67,7 +69,7 @@ static int on_shutting_down(sd_bus_message *message, void *user, sd_bus_error *e
     (void)error;
     if (is_error(logind, message))
         return 0;
-    if (sd_bus_message_read(message, "v", "b", &value) < 0)
+    if (logind->sd->message_read(message, "v", "b", &value) < 0)
         return not_understood(logind);
     logind->read.shutting_down = value;
     return 0;
@@ -81,7 +83,7 @@ static int on_limit(sd_bus_message *message, void *user, sd_bus_error *error)
     (void)error;
     if (is_error(logind, message))
         return 0;
-    if (sd_bus_message_read(message, "v", "t", &us) < 0)
+    if (logind->sd->message_read(message, "v", "t", &us) < 0)
         return not_understood(logind);
     logind->read.limit_ms = us / 1000;
     return 0;
@@ -103,10 +105,10 @@ static bool has_shutdown(const char *what)
 static int read_inhibitors(struct logind *logind, sd_bus_message *message)
 {
     const char *what, *who, *mode;
-    int r = sd_bus_message_enter_container(message, 'a', "(ssssuu)");
+    int r = logind->sd->message_enter_container(message, 'a', "(ssssuu)");
 
     while (r > 0) {
-        r = sd_bus_message_read(message, "(ssssuu)", &what, &who, NULL, &mode, NULL, NULL);
+        r = logind->sd->message_read(message, "(ssssuu)", &what, &who, NULL, &mode, NULL, NULL);
         if (r <= 0 || strcmp(mode, "delay") != 0 || !has_shutdown(what))
             continue;
         logind->read.ours |= strcmp(who, WE) == 0;
@@ -136,8 +138,8 @@ static int on_inhibitors(sd_bus_message *message, void *user, sd_bus_error *erro
 
 static int ask(struct logind *logind, const char *property, sd_bus_message_handler_t handler)
 {
-    return sd_bus_call_method_async(logind->connection, NULL, NAME, PATH, PROPERTIES, "Get",
-                                    handler, logind, "ss", MANAGER, property);
+    return logind->sd->call_method_async(logind->connection, NULL, NAME, PATH, PROPERTIES, "Get",
+                                         handler, logind, "ss", MANAGER, property);
 }
 
 void logind_read(struct logind *logind)
@@ -153,8 +155,8 @@ void logind_read(struct logind *logind)
     memset(&logind->read, 0, sizeof logind->read);
     if (ask(logind, "PreparingForShutdown", on_shutting_down) < 0 ||
         ask(logind, "InhibitDelayMaxUSec", on_limit) < 0 ||
-        sd_bus_call_method_async(logind->connection, NULL, NAME, PATH, MANAGER, "ListInhibitors",
-                                 on_inhibitors, logind, NULL) < 0)
+        logind->sd->call_method_async(logind->connection, NULL, NAME, PATH, MANAGER,
+                                      "ListInhibitors", on_inhibitors, logind, NULL) < 0)
         bus_give_up(logind->bus, "logind cannot be asked");
     bus_called(logind->bus);
 }
@@ -171,14 +173,14 @@ static void end_inhibiting(struct logind *logind, int fd, const char *words)
 
 static int on_inhibited(sd_bus_message *message, void *user, sd_bus_error *error)
 {
-    const sd_bus_error *refused = sd_bus_message_get_error(message);
     struct logind *logind = user;
+    const sd_bus_error *refused = logind->sd->message_get_error(message);
     int fd;
 
     (void)error;
     if (refused)
         end_inhibiting(logind, -1, refused->message);
-    else if (sd_bus_message_read(message, "h", &fd) < 0 ||
+    else if (logind->sd->message_read(message, "h", &fd) < 0 ||
              (fd = fcntl(fd, F_DUPFD_CLOEXEC, 3)) < 0) /* its own goes with the message */
         end_inhibiting(logind, -1, "no descriptor came of it");
     else
@@ -191,9 +193,9 @@ void logind_inhibit(struct logind *logind)
     if (logind->inhibiting)
         return;
     logind->inhibiting = true;
-    if (sd_bus_call_method_async(logind->connection, NULL, NAME, PATH, MANAGER, "Inhibit",
-                                 on_inhibited, logind, "ssss", "shutdown", WE,
-                                 "Pods are ended before the machine goes down", "delay") < 0)
+    if (logind->sd->call_method_async(logind->connection, NULL, NAME, PATH, MANAGER, "Inhibit",
+                                      on_inhibited, logind, "ssss", "shutdown", WE,
+                                      "Pods are ended before the machine goes down", "delay") < 0)
         bus_give_up(logind->bus, "logind cannot be asked");
     bus_called(logind->bus);
 }
@@ -214,7 +216,7 @@ static int on_owner_changed(sd_bus_message *message, void *user, sd_bus_error *e
     const char *owner;
 
     (void)error;
-    if (sd_bus_message_read(message, "sss", NULL, NULL, &owner) < 0)
+    if (logind->sd->message_read(message, "sss", NULL, NULL, &owner) < 0)
         return 0;
     if (*owner)
         logind_read(logind);
@@ -229,13 +231,14 @@ static void on_connected(void *user, sd_bus *connection)
     struct logind *logind = user;
 
     logind->connection = connection;
-    if (sd_bus_match_signal_async(connection, NULL, NAME, PATH, MANAGER, "PrepareForShutdown",
-                                  on_prepare, NULL, logind) < 0 ||
-        sd_bus_add_match_async(connection, NULL,
-                               "type='signal',sender='org.freedesktop.DBus',"
-                               "interface='org.freedesktop.DBus',member='NameOwnerChanged',"
-                               "arg0='" NAME "'",
-                               on_owner_changed, NULL, logind) < 0)
+    logind->sd = systemd_load(NULL);
+    if (logind->sd->match_signal_async(connection, NULL, NAME, PATH, MANAGER, "PrepareForShutdown",
+                                       on_prepare, NULL, logind) < 0 ||
+        logind->sd->add_match_async(connection, NULL,
+                                    "type='signal',sender='org.freedesktop.DBus',"
+                                    "interface='org.freedesktop.DBus',member='NameOwnerChanged',"
+                                    "arg0='" NAME "'",
+                                    on_owner_changed, NULL, logind) < 0)
         bus_give_up(logind->bus, "logind cannot be watched");
     logind_read(logind);
 }

@@ -207,6 +207,15 @@ def test_without_a_bus(agent, bus, feed, directory, closing):
     feed.wait_shutdown(lambda one: one.known and one.locked and not one.trouble, "all is well")
 
 
+def test_without_its_library(agent, logind, feed, directory, monkeypatch):
+    """libsystemd is loaded only where a shutdown is to be delayed; one that cannot be is said."""
+    (directory / "libsystemd.so.0").touch()
+    monkeypatch.setenv("LD_LIBRARY_PATH", str(directory))
+    agent.start()
+    feed.wait_shutdown(lambda one: "libsystemd.so.0: file too short" in one.trouble and not one.known,
+                       "it cannot be loaded")
+
+
 def test_the_bus_is_restarted(locked, bus, logind, feed):
     """dbusmock ends with its bus; logind does not, but goes to another."""
     bus.kill()
