@@ -170,9 +170,10 @@ class ApiServer:
     def bookmark(self):
         self._call(self._bookmark)
 
-    def compact(self):
-        """Whoever asks to go on from a version before now is told 410."""
-        self._call(self._compact)
+    def compact(self, beyond=0):
+        """Whoever asks to go on from a version before now is told 410. `beyond`: only if more than so many events are kept."""
+        if len(self._history) >= beyond:
+            self._call(self._compact)
 
     def end_watches(self):
         """As a server does when their time is over."""

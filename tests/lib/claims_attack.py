@@ -33,9 +33,9 @@ _TAINT = "example.com/broken"
 class AttackedNode(ClaimsNode):
     """Whose pods the API server has, too: what is deleted there is the kubelet's to end."""
 
-    def __init__(self, directory, seed, logind):
+    def __init__(self, directory, seed, logind, **settings):
         super().__init__(directory, seed, shutdown={"grace": "60s", "critical_grace": "20s"},
-                         control={"socket": str(directory / "control.sock")})
+                         control={"socket": str(directory / "control.sock")}, **settings)
         self.logind = logind
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._follow, daemon=True)
@@ -51,7 +51,7 @@ class AttackedNode(ClaimsNode):
 
     def come(self, claims):
         with self._scheduling:
-            name = f"pod-{len(self.kubelet.pods)}"
+            name = f"pod-{self.came}"
             self.server.put("pods", {
                 "metadata": {"name": name, "namespace": "default", "uid": name}, "status": {"phase": "Running"},
                 "spec": {"nodeName": "node-1", "priority": 0, "resourceClaims": [
@@ -64,8 +64,8 @@ class AttackedNode(ClaimsNode):
         while not self._over.wait(0.02):
             with self._scheduling:
                 for (_namespace, name), one in list(self.server.objects["pods"].items()):
-                    pod = self.kubelet.pods[name]
-                    if pod.gone:
+                    pod = self.kubelet.pods.get(name)
+                    if pod is None or pod.gone:
                         self.server.remove("pods", name, "default")
                     elif "deletionTimestamp" in one["metadata"] and not pod.deleting:
                         self.kubelet.delete_pod(pod)

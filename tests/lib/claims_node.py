@@ -13,6 +13,7 @@ devices that no other has whose pods are not all gone.
 """
 
 import collections
+import itertools
 import threading
 
 import grpc
@@ -78,7 +79,8 @@ class ClaimsNode(Parts):
         self.violations = []
         self.came = 0
         self.allocations = {}  # {(claim uid, driver): device}
-        self._claims = {}      # by uid, of all times
+        self._claims = {}      # by uid
+        self._numbers = itertools.count()
         self._scheduling = threading.RLock()  # what the API server has, and whether it serves
         self.server = ApiServer(self.directory / "pki")
         self.server.start()
@@ -150,7 +152,7 @@ class ClaimsNode(Parts):
             held = {device for claim in self._claims.values() if not self._is_over(claim)
                     for device in self._devices_of_claim(claim)}
             free = {name: next(one for one in _DEVICES[name] if (name, one) not in held) for name in drivers}
-            claim = PodClaim(f"c-{len(self._claims)}", drivers)
+            claim = PodClaim(f"c-{next(self._numbers)}", drivers)
             for name in drivers:
                 self.allocations[claim.uid, name] = free[name]
             self._claims[claim.uid] = claim

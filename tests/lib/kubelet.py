@@ -71,6 +71,7 @@ class Kubelet:
     stop_grace_s       how long a resource outlives its plugin here; by default 5 min / speed
     crash_s_max        the longest back-off of a container that crashes, before `speed`
     runtime_timeout_s  the deadline of each CRI call
+    uid_prefix         of its pods; what else the runtime has is another kubelet's
     restarts           a kubelet that ends by itself (its runtime was away) is started again
     """
 
@@ -80,7 +81,7 @@ class Kubelet:
         self.settings = {"plugin_dir": str(plugin_dir), "cri_socket": str(cri_socket),
                          "speed": speed, "loop_speed": loop_speed or speed, "seed": seed,
                          "listen_gap_s": 0.0005, "before_socket_s": 0, "dial_s": 10,
-                         "crash_s_max": 300,
+                         "crash_s_max": 300, "uid_prefix": "",
                          "stop_grace_s": 300 / speed, "runtime_timeout_s": GENEROUS_S, **settings}
         self.log_path = log_path or self.plugin_dir.with_name(self.plugin_dir.name + ".log")
         self.pods = {}      # by uid, as the API server has them
@@ -186,7 +187,7 @@ class Kubelet:
     def add_pod(self, name, limits=None, containers=None, init=(), restart="Always",
                 namespace="default", annotations=None, uid=None):
         """`limits`: {resource: count} of its one container "main"; or give the `containers`."""
-        pod = Pod({"uid": uid or str(uuid.uuid4()), "name": name, "namespace": namespace,
+        pod = Pod({"uid": uid or f"{self.settings['uid_prefix']}{uuid.uuid4()}", "name": name, "namespace": namespace,
                    "annotations": annotations or {}, "restart": restart, "init": list(init),
                    "containers": containers or [container("main", limits)],
                    "created": next(self._created)})
@@ -200,6 +201,12 @@ class Kubelet:
         with self._changed:
             pod.deleting = True
             self._send({"delete": pod.uid})
+
+    def forget(self):
+        """What was said, and pods that are gone."""
+        with self._changed:
+            self.events.clear()
+            self.all_pods = dict(self.pods)
 
     # ---- waiting ----
 

@@ -21,6 +21,7 @@ under way.
 
 import collections
 import dataclasses
+import itertools
 import json
 import os
 import pathlib
@@ -80,6 +81,7 @@ class KubeletClaims:
     def __init__(self, drivers, state_path, cri_socket, seed=""):
         self.drivers = drivers
         self.pods = {}  # by uid; of the API server's
+        self._came = itertools.count()
         self.failures = collections.Counter()  # of steps, by what was said
         self.late = []  # calls that nobody answered in time
         self.asking = []  # (method, driver) of those under way
@@ -119,6 +121,7 @@ class KubeletClaims:
     kill = terminate = stop
 
     def _spawn(self, what, *arguments):
+        self._life.threads = [one for one in self._life.threads if one.is_alive()]
         thread = threading.Thread(target=what, args=(self._life, *arguments), daemon=True)
         self._life.threads.append(thread)
         thread.start()
@@ -127,7 +130,7 @@ class KubeletClaims:
 
     def add_pod(self, claims):
         with self._changed:
-            pod = Pod(f"pod-{len(self.pods)}", claims)
+            pod = Pod(f"pod-{next(self._came)}", claims)
             self.pods[pod.uid] = pod
             if self._life:
                 self._spawn(self._work, pod)
@@ -147,6 +150,12 @@ class KubeletClaims:
     def live(self):
         with self._changed:
             return [pod for pod in self.pods.values() if not pod.deleting]
+
+    def forget(self, pods):
+        """These, which are gone."""
+        with self._changed:
+            for pod in pods:
+                del self.pods[pod.uid]
 
     def entries(self):
         with self._changed:

@@ -277,7 +277,8 @@ class Kubelet:
             return
         states = {}
         for one in (*sandboxes, *containers):
-            states.setdefault(one.labels[_UID], set()).add((one.id, one.state))
+            if one.labels[_UID].startswith(self.settings["uid_prefix"]):
+                states.setdefault(one.labels[_UID], set()).add((one.id, one.state))
         if self._relisted is None:
             self.report("relisted")
         self._relisted = time.monotonic()

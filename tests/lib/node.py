@@ -11,24 +11,22 @@
 The directory stands for the disk, its `run` for what a reboot empties; a boot has an id of its own.
 """
 
-import json
 import pathlib
 import signal
 import socket
 import uuid
 
 from bridge_process import BINARY as BRIDGE_BINARY
+from device_watch import DeviceWatch
 from kubelet import Kubelet
 from kubelet_runtime import KubeletRuntime
-from node_plugin import NodePlugin, container_path, host_path
+from node_plugin import NodePlugin
 from parts import Parts
 from program import Program
-from protos import cri
 from shim import BINARY, Shim
 from supervisor import Supervisor, supervised
 
 PARTS = ("kubelet", "plugin", "daemon", "bridge", "runtime")
-_TOKEN = "devices.cri-device-shim/"
 # The daemon in a mount namespace of its own, in which the file $0 is the kernel's id of the boot.
 _WITH_BOOT_ID = ["unshare", "--mount", "sh", "-c",
                  'mount --bind "$0" /proc/sys/kernel/random/boot_id && exec "$@"']
@@ -80,11 +78,6 @@ class Bridge(Program):
         super().stop()
 
 
-def _name(request):
-    """Of the container that a CreateContainer makes, whatever its attempt."""
-    return request.sandbox_config.metadata.uid, request.config.metadata.name
-
-
 class NodeRuntime(KubeletRuntime):
     """Can leave its socket behind, as one that is killed."""
 
@@ -109,8 +102,6 @@ class Node(Parts):
                  store=False, runtime=NodeRuntime):
         super().__init__(directory)
         self.resources = resources
-        self._paths = {container_path(one) for ids in resources.values() for one in ids}
-        self.violations = []
         self.kubelet_dir = self.directory / "k"
         self.managers = {part: Supervisor(self.directory, name=f"notify.{part}")
                          for part in ("daemon", "bridge")} if store else {}
@@ -123,6 +114,9 @@ class Node(Parts):
         self.runtime.on("CreateContainer", self._created)
         self.kubelet = Kubelet(self.kubelet_dir, self.daemon.socket,
                                log_path=self.directory / "kubelet.log", **(kubelet or {}))
+        self._watch = DeviceWatch(resources, self.runtime, self.kubelet)
+        self.violations = self._watch.violations
+        self.check_running, self.free = self._watch.check_running, self._watch.free
         self.plugins = [NodePlugin(self.daemon.plugin_dir, name, ids,
                                    log_path=self.directory / "plugin.log", **(plugin or {}))
                         for name, ids in resources.items()]
@@ -147,80 +141,13 @@ class Node(Parts):
         self.runtime.reboot()
 
     def _boot(self):
+        self._watch.boot = self.boot
         self.daemon.begin_boot()
         for plugin in self.plugins:
             plugin.settings["boot"] = self.boot
 
-    # ---- what must hold ----
-
     def _created(self, call):
         """Each CreateContainer that reaches the runtime is looked at."""
         if call.messages:  # else refused by the shim before it had one
-            self.violations += self._check_container(call.parsed())
+            self.violations += self._watch.check_container(call.parsed())
         return self.runtime.create(call)
-
-    def _check_container(self, request):
-        """What is wrong with a container: it has exactly the devices of its tokens, as many as its
-        pod wants, of this boot, and no other live container has one of them."""
-        uid = request.sandbox_config.metadata.uid
-        name = request.config.metadata.name
-        where = f"{request.sandbox_config.metadata.name} {uid} {name}"
-        pod = self.kubelet.all_pods.get(uid)
-        if pod is None:
-            return [f"{where}: of a pod that is not known"]
-        wrong = []
-        tokens = {key: json.loads(value) for key, value in request.config.annotations.items()
-                  if key.startswith(_TOKEN)}
-        tokens = {one["resource"]: one["ids"] for one in tokens.values() if "resource" in one}
-        wanted = {key: count for key, count in pod.wanted(name).items() if key in self.resources}
-        if {key: len(set(ids)) for key, ids in tokens.items()} != wanted:
-            wrong.append(f"{where}: wants {wanted}, has the tokens {tokens}")
-        ids = {one for each in tokens.values() for one in each}
-        devices = {(one.container_path, one.host_path) for one in request.config.devices
-                   if one.container_path in self._paths}
-        if devices != {(container_path(one), host_path(one, self.boot)) for one in ids}:
-            wrong.append(f"{where}: tokens {tokens}, devices {devices} in boot {self.boot}")
-        for other in self._live_requests():
-            theirs = _name(other)
-            shared = {one.container_path for one in other.config.devices} & set(
-                map(container_path, ids))
-            if shared and theirs != (uid, name):
-                wrong.append(f"{where}: {shared} are also in the live container {theirs}")
-        return wrong
-
-    def _live_requests(self):
-        """Of what runs or will. One whose create the kubelet did not see answered, and which it made
-        anew, it never starts."""
-        containers = [(one, self.runtime.requests[key])
-                      for key, one in list(self.runtime.state.containers.items())
-                      if key in self.runtime.requests]
-        newest = {}
-        for _one, request in containers:
-            newest[_name(request)] = max(newest.get(_name(request), 0),
-                                         request.config.metadata.attempt)
-        return [request for one, request in containers
-                if one.state == cri.CONTAINER_RUNNING
-                or (one.state == cri.CONTAINER_CREATED
-                    and request.config.metadata.attempt == newest[_name(request)])]
-
-    def check_running(self):
-        """What is wrong with what runs now: every live pod's containers run, each once."""
-        wrong = []
-        for pod in self.kubelet.live():
-            names = sorted(one.config.metadata.name
-                           for one in self.runtime.running_in(pod.uid).values())
-            if names != sorted(one["name"] for one in pod.spec["containers"]):
-                wrong.append(f"{pod} runs {names}")
-        devices = [one.container_path for request in self.runtime.running().values()
-                   for one in request.config.devices]
-        if len(devices) != len(set(devices)):
-            wrong.append(f"two live containers have one device: {sorted(devices)}")
-        return wrong
-
-    def free(self, resource):
-        """How many devices the scheduler sees free: of pods that are not gone, or whose end the
-        kubelet has not reported, none."""
-        used = sum(one["limits"].get(resource, 0) for pod in list(self.kubelet.pods.values())
-                   if pod.phase not in ("Failed", "Succeeded")
-                   for one in pod.spec["containers"])
-        return len(self.resources[resource]) - used

@@ -57,13 +57,14 @@ _PYTHON_SECONDS_MAX = dict.fromkeys(("cluster", "package", "integration/test_kil
 
 class Options:
     """`seeds`: of the simulation, None: as many as in every run. `seconds`: of each target of
-    fuzz-long."""
+    fuzz-long; `minutes`: of the soak."""
 
-    def __init__(self, build, processors, seeds=None, seconds=60):
+    def __init__(self, build, processors, seeds=None, seconds=60, minutes=120):
         self.build = build
         self.processors = processors
         self.seeds = seeds
         self.seconds = seconds
+        self.minutes = minutes
 
 
 class Build:
@@ -113,6 +114,7 @@ class Suite:
             "suite": {name: self._python for name in _python_names("suite")},
         }
         self.default = list(self.levels)
+        self.levels["soak"] = {"soak": self._soak}
         self.levels["package"] = {name: self._python for name in _python_names("package")}
         self.levels["fuzz-long"] = {name: self._fuzz_long for name in _fuzz_names()}
 
@@ -173,6 +175,16 @@ class Suite:
             f"{name} {self.release.name}", name,
             [[TESTS / level / "mutants.sh", self.release.directory]], _count_last_line,
             env={"JOBS": "1"}, gives_way=True, long=100, seconds_max=1800)]
+
+    # ---- soak ----
+
+    def _soak(self, level, name):
+        minutes = self._options.minutes
+        return [self.release.job_of(
+            level, name, [[sys.executable, TESTS / level / f"{name}.py", "--minutes", str(minutes)]], _count_soak,
+            env={"SHIM_BUILD_DIR": str(self.release.directory),
+                 "SHIM_BINARY": str(self.release.directory / "shim/cri-device-shim")},
+            seconds_max=minutes * 60 + 900, processors=1)]
 
     # ---- Python ----
 
@@ -296,6 +308,12 @@ def _count_last_line(text, _statuses):
     passed, failed = re.fullmatch(r"(\d+) passed, (\d+) failed", last).groups()
     return Counts(int(passed), int(failed), notes=[
         line for line in text.splitlines() if re.match("(seed|replay|not ok)", line)])
+
+
+def _count_soak(text, _statuses):
+    """With the table, and all that was looked for."""
+    passed, failed = re.fullmatch(r"(\d+) passed, (\d+) failed", text.rstrip("\n").rpartition("\n")[2]).groups()
+    return Counts(int(passed), int(failed), notes=text.splitlines()[:-1])
 
 
 def _count_pytest(results):
