@@ -81,7 +81,8 @@ void devicemgr_plugins(const struct devicemgr *mgr, uint64_t now_ms,
 struct devicemgr_holder {
     const char *pod_uid, *pod_namespace, *pod_name; /* namespace and name "": not known */
     const char *container;
-    const char *state; /* an allocation's; "promised": the kubelet gave it away, and no more */
+    const char *state; /* an allocation's; "promised": the kubelet gave it away, and no more, or it
+                          has another in its place */
 };
 
 #define DEVICEMGR_DEVICE_KEY 2

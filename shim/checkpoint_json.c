@@ -49,6 +49,8 @@ static void put_allocation(json_t *one, const ProtobufCMessage *message)
     json_value_set(one, "container", json_value_text(row->container));
     json_value_set(one, "resource", json_value_text(row->resource));
     json_value_set(one, "ids", json_value_texts(row->device_ids, row->n_device_ids));
+    if (row->n_asked_ids > 0)
+        json_value_set(one, "asked", json_value_texts(row->asked_ids, row->n_asked_ids));
     json_value_set(one, "chosenBy",
                    json_value_text(row->own_choice ? "shim"
                                    : row->claimed  ? "claim"

@@ -34,7 +34,7 @@ static void warn_of_token(struct state *state, const struct allocation *allocati
     name_holder(&state->pods, allocation, &text);
     text_add_name(&text, " came with a token for resource ", allocation->resource);
     text_add(&text, ", device ids ");
-    text_add_ids(&text, &allocation->ids);
+    text_add_ids(&text, allocation_asked(allocation));
     text_add(&text, ", that the kubelet's checkpoint does not give it: another container's token, "
                     "or not the kubelet's");
     state_log_about(

@@ -95,8 +95,10 @@ void kubelet_take_holds(struct state *state, const struct devicemgr_kubelet_held
                         size_t held_len);
 /* Whether an allocation that is shown has the very same: then the entry changes nothing. */
 bool kubelet_hold_doubled(const struct state *state, const struct kubelet_hold *hold);
-/* What its checkpoint, as last told, gives the allocation's container, if those are its devices;
- * else NULL. */
+/* Whether the container has others in the place of what the entry says. */
+bool kubelet_hold_replaced(const struct state *state, const struct kubelet_hold *hold);
+/* What its checkpoint, as last told, gives the allocation's container, if those are what it asks
+ * for; else NULL. */
 const struct kubelet_hold *kubelet_hold_of(const struct state *state,
                                            const struct allocation *allocation);
 bool kubelet_gave(const struct state *state, const struct allocation *allocation);

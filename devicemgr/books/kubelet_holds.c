@@ -201,7 +201,17 @@ bool kubelet_hold_doubled(const struct state *state, const struct kubelet_hold *
     const struct allocation *allocation =
         allocations_find(&state->allocations, hold->pod_uid, hold->container, hold->resource);
 
-    return allocation && allocation->shown == SHOWN_HELD && ids_equal(&allocation->ids, &hold->ids);
+    return allocation && allocation->shown == SHOWN_HELD &&
+           ids_equal(allocation_asked(allocation), &hold->ids);
+}
+
+bool kubelet_hold_replaced(const struct state *state, const struct kubelet_hold *hold)
+{
+    const struct allocation *allocation =
+        allocations_find(&state->allocations, hold->pod_uid, hold->container, hold->resource);
+
+    return allocation && allocation_replaced(allocation) &&
+           ids_equal(&allocation->asked, &hold->ids);
 }
 
 static void lose(struct state *state, const struct kubelet_hold *old)
@@ -251,7 +261,7 @@ void kubelet_take_holds(struct state *state, const struct devicemgr_kubelet_held
 const struct kubelet_hold *kubelet_hold_of(const struct state *state,
                                            const struct allocation *allocation)
 {
-    const struct ids *ids = &allocation->ids;
+    const struct ids *ids = allocation_asked(allocation);
     const struct kubelet_hold *hold;
     size_t key_bytes;
     char *key;

@@ -126,6 +126,8 @@ uint8_t *record_of_allocation(const struct allocation *allocation, const char *b
     row.resource = (char *)allocation->resource;
     row.device_ids = allocation->ids.v;
     row.n_device_ids = allocation->ids.len;
+    row.asked_ids = allocation->asked.v;
+    row.n_asked_ids = allocation->asked.len;
     row.boot_id = allocation->boot_id;
     row.own_choice = allocation->own_choice;
     row.claimed = allocation->claimed;
@@ -142,17 +144,12 @@ uint8_t *record_of_allocation(const struct allocation *allocation, const char *b
     return bytes;
 }
 
-static bool allocation_row_valid(const Checkpoint__V1__Allocation *row,
-                                 const struct devicemgr_record *record)
+static bool ids_valid(char *const *v, size_t len)
 {
     struct ids ids;
     bool valid = true;
 
-    if (strcmp(row->pod_uid, record->key[0]) != 0 || strcmp(row->container, record->key[1]) != 0 ||
-        strcmp(row->resource, record->key[2]) != 0 || row->pod_uid[0] == '\0' ||
-        row->container[0] == '\0' || !resource_name_valid(row->resource) || row->n_device_ids == 0)
-        return false;
-    ids_copy(&ids, row->device_ids, row->n_device_ids);
+    ids_copy(&ids, v, len);
     ids_sort(&ids);
     for (size_t i = 0; i < ids.len; i++)
         valid = valid && ids.v[i][0] != '\0' && text_is_utf8(ids.v[i]);
@@ -161,14 +158,28 @@ static bool allocation_row_valid(const Checkpoint__V1__Allocation *row,
     return valid;
 }
 
+static bool allocation_row_valid(const Checkpoint__V1__Allocation *row,
+                                 const struct devicemgr_record *record)
+{
+    if (strcmp(row->pod_uid, record->key[0]) != 0 || strcmp(row->container, record->key[1]) != 0 ||
+        strcmp(row->resource, record->key[2]) != 0 || row->pod_uid[0] == '\0' ||
+        row->container[0] == '\0' || !resource_name_valid(row->resource) ||
+        row->n_device_ids == 0 || (row->n_asked_ids > 0 && row->n_asked_ids != row->n_device_ids))
+        return false;
+    return ids_valid(row->device_ids, row->n_device_ids) &&
+           ids_valid(row->asked_ids, row->n_asked_ids);
+}
+
 static void restore_allocation(struct allocations *table, uint64_t unknown_until_ms,
                                const Checkpoint__V1__Allocation *row,
                                V1beta1__ContainerAllocateResponse *options)
 {
     struct ids ids = {row->device_ids, row->n_device_ids};
+    struct ids asked = {row->asked_ids, row->n_asked_ids};
     struct allocation *allocation =
         allocations_add(table, row->pod_uid, row->container, row->resource, &ids);
 
+    allocation_set_replaced(allocation, &asked);
     allocation_set_restored(allocation, options, row->boot_id);
     allocation_set_own_choice(allocation, row->own_choice);
     allocation_set_claimed(allocation, row->claimed);

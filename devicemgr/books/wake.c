@@ -94,7 +94,7 @@ void wake_join(struct wakes *wakes, struct waiter *waiter, uint64_t due_ms)
         const struct request_item *want = &waiter->demand->request.items[i];
 
         join(wakes, waiter, RESOURCE, want->resource, NULL);
-        if (!want->token || want->ids.len > WAKE_IDS_MAX)
+        if (!want->token || waiter->replaces || want->ids.len > WAKE_IDS_MAX)
             join(wakes, waiter, CHOICE, want->resource, NULL);
         for (size_t k = 0; want->ids.len <= WAKE_IDS_MAX && k < want->ids.len; k++)
             join(wakes, waiter, DEVICE, want->resource, want->ids.v[k]);

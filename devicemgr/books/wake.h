@@ -22,6 +22,7 @@ struct demand;
 struct waiter {
     uint64_t number;             /* the create's */
     const struct demand *demand; /* likewise */
+    bool replaces;               /* it may get others than its token says, or has: as if it chose */
     uint64_t arrival;
     bool woken;         /* to be looked at */
     bool decided;       /* its verdict is given: it is looked at no more, and has no due time */

@@ -108,7 +108,7 @@ static void review_allocation(struct state *state, struct allocation *allocation
     if (shown == allocation->shown && !(flips && shown == SHOWN_HELD))
         return;
     doubled = !flips && shown != SHOWN_TAKEN && allocation->shown != SHOWN_TAKEN &&
-              is_held_by_kubelet(state, allocation);
+              !allocation_replaced(allocation) && is_held_by_kubelet(state, allocation);
     allocation_set_shown(allocation, shown);
     if (!doubled)
         showing_changed(state, allocation->resource);

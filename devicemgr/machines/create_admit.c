@@ -231,6 +231,18 @@ static struct reason judge(struct creates *creates, struct create *create,
     return usable_pod(state, &create->demand).reason;
 }
 
+/* Whether what it has is in the place of what a token of it says. */
+static bool has_others(const struct state *state, const struct demand *demand)
+{
+    for (size_t i = 0; i < demand->request.len; i++) {
+        const struct allocation *has = allocations_demanded(&state->allocations, demand, i);
+
+        if (has && allocation_replaced(has))
+            return true;
+    }
+    return false;
+}
+
 static void admit(struct creates *creates, struct create *create,
                   const struct devicemgr_create *said, bool token)
 {
@@ -247,6 +259,7 @@ static void admit(struct creates *creates, struct create *create,
     take_over(creates, create);
     create->waiter.number = create->number;
     create->waiter.demand = &create->demand;
+    create->waiter.replaces = has_others(state, &create->demand);
     wake_join(&state->wakes, &create->waiter, create->limit_ms);
 }
 

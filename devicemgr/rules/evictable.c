@@ -114,7 +114,7 @@ static void look_at_plugins(struct walk *walk)
     }
     for (const struct kubelet_hold *hold = state->kubelet.holds; hold; hold = hold->hh.next) {
         if ((walk->taint || may_be_tainted(state, hold->resource)) &&
-            kubelet_hold_stands(state, hold))
+            kubelet_hold_stands(state, hold) && !kubelet_hold_replaced(state, hold))
             look_at_ids(walk, hold->pod_uid, hold->resource, &hold->ids);
     }
 }

@@ -158,6 +158,23 @@ bool holders_keeps(const struct state *state, const struct allocation *holder)
     return allocation_life(holder) != ALLOCATION_IDLE || !facts_pod_over(state, holder->pod_uid);
 }
 
+/* Whether the kubelet has given it to another container of a pod that is not over, which has another
+ * in its place: it is still theirs in the kubelet's books. */
+static bool asked_for(const struct state *state, const char *resource, const char *id,
+                      const char *pod_uid, const char *container)
+{
+    const struct owners *askers = allocations_askers(&state->allocations, resource, id);
+
+    for (size_t i = 0; i < owners_len(askers); i++) {
+        const struct allocation *asker = askers->v[i];
+
+        if ((strcmp(asker->pod_uid, pod_uid) != 0 || strcmp(asker->container, container) != 0) &&
+            !facts_pod_over(state, asker->pod_uid))
+            return true;
+    }
+    return false;
+}
+
 bool holders_none(const struct state *state, const struct wanted *wanted, const char *id,
                   bool *reused)
 {
@@ -181,7 +198,8 @@ bool holders_none(const struct state *state, const struct wanted *wanted, const 
         else if (holders_keeps(state, holder))
             return false;
     }
-    return !kubelet_promised(state, resource, id, demand->pod_uid, demand->container);
+    return !asked_for(state, resource, id, demand->pod_uid, demand->container) &&
+           !kubelet_promised(state, resource, id, demand->pod_uid, demand->container);
 }
 
 bool holders_nobody(const struct state *state, const char *resource, const char *id)
@@ -192,7 +210,8 @@ bool holders_nobody(const struct state *state, const char *resource, const char 
         if (holders_keeps(state, holders->v[i]))
             return false;
     }
-    return !kubelet_promised(state, resource, id, "", "");
+    return !asked_for(state, resource, id, "", "") &&
+           !kubelet_promised(state, resource, id, "", "");
 }
 
 struct look holders_listed(const struct state *state, const struct wanted *wanted)

@@ -172,11 +172,14 @@ static bool is_held(const struct said *said, const char *id)
 {
     const char *resource = said->resource->name;
     const struct owners *holders = allocations_holders(&said->state->allocations, resource, id);
+    const struct owners *askers = allocations_askers(&said->state->allocations, resource, id);
     const struct owners *holds = kubelet_holders(said->state, resource, id);
     bool held = false;
 
     for (size_t i = 0; i < owners_len(holders); i++)
         held = held || ((const struct allocation *)holders->v[i])->shown != SHOWN_NOTHING;
+    for (size_t i = 0; i < owners_len(askers); i++)
+        held = held || ((const struct allocation *)askers->v[i])->shown == SHOWN_HELD;
     for (size_t i = 0; i < owners_len(holds); i++)
         held = held || ((const struct kubelet_hold *)holds->v[i])->shown;
     return held;

@@ -180,11 +180,15 @@ static struct look refuse_changed(const struct wanted *wanted)
 }
 
 /* Whether the kubelet has decided since that it is not the container's: it gets others, or another
- * container has its devices. That one may come without a token, and is not waited for then. */
+ * container has its devices. That one may come without a token, and is not waited for then; nor is
+ * it where the shim has put its devices in the place of what the token says. */
 static bool decided_anew(const struct state *state, const struct wanted *wanted)
 {
-    return wanted->want->token ? !ids_equal(&wanted->has->ids, &wanted->want->ids)
-                               : holders_promised(state, wanted);
+    const struct allocation *has = wanted->has;
+
+    if (wanted->want->token && !ids_equal(allocation_asked(has), &wanted->want->ids))
+        return true;
+    return (!wanted->want->token || allocation_replaced(has)) && holders_promised(state, wanted);
 }
 
 /* GO: it can be kept, or is over, to be dropped; else it is in the way. */

@@ -37,20 +37,28 @@ static struct mark *marks_add(struct marks *marks, const char *id)
     return mark;
 }
 
+/* Of what the allocation has: it is held if the kubelet gave it, else the shim took it. */
+static void mark_allocation(struct mark *mark, const struct state *state,
+                            const struct allocation *a)
+{
+    if (a->shown == SHOWN_TAKEN)
+        mark->taken = true;
+    else if (!allocation_replaced(a) || ids_contain_sorted(&a->asked, mark->id))
+        mark->held = true;
+    else if (state_settings_of(state, a->resource)->exclusive)
+        mark->taken = true;
+}
+
 static void marks_add_allocations(struct marks *marks, const struct state *state,
                                   const char *resource)
 {
     for (const struct allocation *a = state->allocations.by_key; a; a = a->hh.next) {
         if (a->shown == SHOWN_NOTHING || strcmp(a->resource, resource) != 0)
             continue;
-        for (size_t i = 0; i < a->ids.len; i++) {
-            struct mark *mark = marks_add(marks, a->ids.v[i]);
-
-            if (a->shown == SHOWN_HELD)
-                mark->held = true;
-            else
-                mark->taken = true;
-        }
+        for (size_t i = 0; i < a->ids.len; i++)
+            mark_allocation(marks_add(marks, a->ids.v[i]), state, a);
+        for (size_t i = 0; i < a->asked.len && a->shown == SHOWN_HELD; i++)
+            marks_add(marks, a->asked.v[i])->held = true;
     }
 }
 
@@ -155,15 +163,18 @@ static struct devicemgr_shown_device shown_device(const struct state *state,
 static struct mark mark_of(const struct state *state, const char *resource, const char *id)
 {
     const struct owners *holders = allocations_holders(&state->allocations, resource, id);
+    const struct owners *askers = allocations_askers(&state->allocations, resource, id);
     const struct owners *holds = kubelet_holders(state, resource, id);
     struct mark mark = {.id = id};
 
     for (size_t i = 0; i < owners_len(holders); i++) {
         const struct allocation *holder = holders->v[i];
 
-        mark.held = mark.held || holder->shown == SHOWN_HELD;
-        mark.taken = mark.taken || holder->shown == SHOWN_TAKEN;
+        if (holder->shown != SHOWN_NOTHING)
+            mark_allocation(&mark, state, holder);
     }
+    for (size_t i = 0; i < owners_len(askers); i++)
+        mark.held = mark.held || ((const struct allocation *)askers->v[i])->shown == SHOWN_HELD;
     for (size_t i = 0; i < owners_len(holds); i++)
         mark.held = mark.held || ((const struct kubelet_hold *)holds->v[i])->shown;
     return mark;

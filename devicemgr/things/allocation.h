@@ -28,6 +28,9 @@
  *            asked for late enough, or the end of its sandbox
  *   IDLE     none of these: it holds its devices no more
  *
+ * The kubelet keeps in its books for the pod's life what it gave the container. What that *asks*
+ * for and what it has differ where the one is gone, and the shim has put another in its place.
+ *
  * All of it is written by the functions below alone, but for `stored`.
  */
 #ifndef DEVICEMGR_THINGS_ALLOCATION_H
@@ -93,9 +96,11 @@ struct allocation_live {
 struct allocation {
     const char *pod_uid, *container, *resource; /* within `key` */
     struct ids ids;                             /* sorted */
-    bool own_choice; /* the shim chose them; else the kubelet did, or it cannot be told */
-    bool claimed;    /* else: they are its claims' (lift.h), which say who shares them */
-    bool tentative;  /* the shim chose them, and no container was made with them yet */
+    struct ids asked; /* of the kubelet's, sorted: what it said, that `ids` are in the place of;
+                         empty: they are what it said, or it said nothing */
+    bool own_choice;  /* the shim chose them; else the kubelet did, or it cannot be told */
+    bool claimed;     /* else: they are its claims' (lift.h), which say who shares them */
+    bool tentative;   /* the shim chose them, and no container was made with them yet */
 
     enum allocation_row row;
     bool renews;     /* QUEUED or CARRIED: the checkpoint has an older row, which else stays */
@@ -146,6 +151,7 @@ struct allocation {
 struct allocations {
     struct allocation *by_key;
     struct owners *devices;     /* by resource and id */
+    struct owners *asked;       /* likewise, of what others are in the place of */
     struct owners *containers;  /* by id */
     struct pod_group *pods;     /* by pod uid */
     struct allocation *changed; /* whose life may be another since it was told */
@@ -183,6 +189,9 @@ void allocations_remove(struct allocations *table, struct allocation *allocation
 /* All allocations that hold the device, oldest first; valid until the table changes. */
 const struct owners *allocations_holders(const struct allocations *table, const char *resource,
                                          const char *id);
+/* All allocations that others are in for, among them the device; likewise. */
+const struct owners *allocations_askers(const struct allocations *table, const char *resource,
+                                        const char *id);
 /* One that has the container among those that may run; NULL: none. */
 struct allocation *allocations_of_container(struct allocations *table, const char *container_id);
 /* A pod's allocations, linked by pod_next; NULL: none. */
@@ -216,6 +225,22 @@ static inline enum allocation_life allocation_life(const struct allocation *allo
     return allocation->unknown_in ? ALLOCATION_UNKNOWN : ALLOCATION_IDLE;
 }
 
+/* Whether others are in the place of what the kubelet gave it. */
+static inline bool allocation_replaced(const struct allocation *allocation)
+{
+    return allocation->asked.len > 0;
+}
+
+/* What the kubelet gave it, and asks for with each of its containers; what it has, if the kubelet
+ * gave it nothing. */
+static inline const struct ids *allocation_asked(const struct allocation *allocation)
+{
+    return allocation_replaced(allocation) ? &allocation->asked : &allocation->ids;
+}
+
+/* Of one that was added just now: its devices are in the place of these, which are copied and
+ * sorted; as many. None, or the same: they are not. */
+void allocation_set_replaced(struct allocation *allocation, const struct ids *asked);
 /* Who chose its devices: the shim, or the kubelet. */
 void allocation_set_own_choice(struct allocation *allocation, bool own_choice);
 void allocation_set_claimed(struct allocation *allocation, bool claimed);

@@ -62,6 +62,12 @@ const struct owners *allocations_holders(const struct allocations *table, const 
     return owners_find(table->devices, (const char *[]){resource, id}, 2);
 }
 
+const struct owners *allocations_askers(const struct allocations *table, const char *resource,
+                                        const char *id)
+{
+    return owners_find(table->asked, (const char *[]){resource, id}, 2);
+}
+
 struct allocation *allocations_of_container(struct allocations *table, const char *container_id)
 {
     const struct owners *owners = owners_find(table->containers, &container_id, 1);
@@ -146,6 +152,22 @@ struct allocation *allocations_add(struct allocations *table, const char *pod_ui
     return allocation;
 }
 
+void allocation_set_replaced(struct allocation *allocation, const struct ids *asked)
+{
+    struct ids sorted;
+
+    assert(!allocation_replaced(allocation));
+    assert(asked->len == 0 || asked->len == allocation->ids.len);
+    ids_copy(&sorted, asked->v, asked->len);
+    ids_sort(&sorted);
+    if (ids_equal(&sorted, &allocation->ids))
+        ids_fini(&sorted);
+    allocation->asked = sorted;
+    for (size_t i = 0; i < sorted.len; i++)
+        owners_add(&allocation->table->asked, (const char *[]){allocation->resource, sorted.v[i]},
+                   2, allocation);
+}
+
 const struct allocation *allocations_find(const struct allocations *table, const char *pod_uid,
                                           const char *container, const char *resource)
 {
@@ -178,6 +200,7 @@ static void allocation_free(struct allocations *table, struct allocation *alloca
     free(allocation->lives);
     free(allocation->unknown_in);
     ids_fini(&allocation->ids);
+    ids_fini(&allocation->asked);
     table->options_bytes -= allocation->options_bytes + allocation->fresh_bytes;
     options_free(allocation->options);
     options_free(allocation->fresh);
@@ -192,6 +215,9 @@ void allocations_remove(struct allocations *table, struct allocation *allocation
         ids_add_new(&table->dropped, allocation->resource);
     for (size_t i = 0; i < allocation->ids.len; i++)
         owners_remove(&table->devices, (const char *[]){allocation->resource, allocation->ids.v[i]},
+                      2, allocation);
+    for (size_t i = 0; i < allocation->asked.len; i++)
+        owners_remove(&table->asked, (const char *[]){allocation->resource, allocation->asked.v[i]},
                       2, allocation);
     allocation_drop_lives(allocation);
     group_remove(table, allocation);

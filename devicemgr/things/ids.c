@@ -1,5 +1,6 @@
 #include "devicemgr/things/ids.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "devicemgr/things/mem.h"
@@ -43,6 +44,11 @@ bool ids_contain(const struct ids *ids, const char *id)
             return true;
     }
     return false;
+}
+
+bool ids_contain_sorted(const struct ids *ids, const char *id)
+{
+    return ids->len > 0 && bsearch(&id, ids->v, ids->len, sizeof *ids->v, order);
 }
 
 bool ids_add_new(struct ids *ids, const char *id)

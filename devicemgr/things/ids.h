@@ -29,6 +29,8 @@ void ids_copy(struct ids *to, char *const *v, size_t len);
 void ids_sort(struct ids *ids);
 /* Takes O(len). */
 bool ids_contain(const struct ids *ids, const char *id);
+/* The same of a sorted list, in O(log len). */
+bool ids_contain_sorted(const struct ids *ids, const char *id);
 /* In the same order. */
 bool ids_equal(const struct ids *a, const struct ids *b);
 /* Of a sorted list: whether some id is in it twice. */

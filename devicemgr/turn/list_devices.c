@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "devicemgr/books/facts.h"
 #include "devicemgr/lists.h"
 #include "devicemgr/rules/holders.h"
 #include "devicemgr/rules/shown.h"
@@ -87,6 +88,7 @@ static void find_holders(struct telling *telling, const char *id)
     const struct state *state = telling->state;
     const char *resource = telling->resource->name;
     const struct owners *holders = allocations_holders(&state->allocations, resource, id);
+    const struct owners *askers = allocations_askers(&state->allocations, resource, id);
     const struct owners *holds = kubelet_holders(state, resource, id);
 
     telling->holders_len = 0;
@@ -95,6 +97,12 @@ static void find_holders(struct telling *telling, const char *id)
 
         if (holders_keeps(state, a))
             add_holder(telling, a->pod_uid, a->container, meant_life(state, a));
+    }
+    for (size_t i = 0; i < owners_len(askers); i++) {
+        const struct allocation *a = askers->v[i];
+
+        if (!facts_pod_over(state, a->pod_uid) && !is_told(telling, a->pod_uid, a->container))
+            add_holder(telling, a->pod_uid, a->container, "promised");
     }
     for (size_t i = 0; i < owners_len(holds); i++) {
         const struct kubelet_hold *hold = holds->v[i];
@@ -160,6 +168,8 @@ static void find_sources(struct telling *telling, const char *after)
         if (strcmp(a->resource, resource) == 0 &&
             (holders_keeps(state, a) || a->shown == SHOWN_HELD))
             add_source(telling, &a->ids, after);
+        if (strcmp(a->resource, resource) == 0 && !facts_pod_over(state, a->pod_uid))
+            add_source(telling, &a->asked, after);
     }
     for (const struct kubelet_hold *h = state->kubelet.holds; h; h = h->hh.next) {
         if (strcmp(h->resource, resource) == 0 && (kubelet_hold_stands(state, h) || h->shown))
@@ -329,8 +339,10 @@ const char *devicemgr_device_find(const struct devicemgr *mgr, const char *resou
     for (size_t i = 0; found && i < found->devices.len; i++)
         look(&looking, found->devices.items[i].id);
     for (const struct allocation *a = state->allocations.by_key; a; a = a->hh.next) {
-        if (strcmp(a->resource, resource) == 0)
-            look_at_ids(&looking, &a->ids);
+        if (strcmp(a->resource, resource) != 0)
+            continue;
+        look_at_ids(&looking, &a->ids);
+        look_at_ids(&looking, &a->asked);
     }
     for (const struct kubelet_hold *h = state->kubelet.holds; h; h = h->hh.next) {
         if (strcmp(h->resource, resource) == 0)

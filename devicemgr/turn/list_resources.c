@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "devicemgr/books/facts.h"
 #include "devicemgr/books/ordered.h"
 #include "devicemgr/lists.h"
 #include "devicemgr/rules/holders.h"
@@ -33,11 +34,18 @@ static bool is_first(const struct state *state, const char *resource, const char
                      const struct allocation *allocation, const struct kubelet_hold *hold)
 {
     const struct owners *holders = allocations_holders(&state->allocations, resource, id);
+    const struct owners *askers = allocations_askers(&state->allocations, resource, id);
     const struct owners *holds = kubelet_holders(state, resource, id);
 
     for (size_t i = 0; i < owners_len(holders); i++) {
         if (holders_keeps(state, holders->v[i]))
             return holders->v[i] == allocation;
+    }
+    for (size_t i = 0; i < owners_len(askers); i++) {
+        const struct allocation *asker = askers->v[i];
+
+        if (!facts_pod_over(state, asker->pod_uid))
+            return asker == allocation;
     }
     for (size_t i = 0; i < owners_len(holds); i++) {
         if (kubelet_hold_stands(state, holds->v[i]))
@@ -53,6 +61,9 @@ static void count(const struct state *state, const struct resource *resource, co
     for (size_t i = 0; i < ids->len; i++) {
         const struct device *device = devices_find(&resource->devices, ids->v[i]);
 
+        if (allocation && ids == &allocation->asked &&
+            ids_contain_sorted(&allocation->ids, ids->v[i]))
+            continue; /* it has it, too */
         if (!is_first(state, resource->name, ids->v[i], allocation, hold))
             continue;
         row->held++;
@@ -88,7 +99,7 @@ static size_t steps_of(const struct state *state, const struct resource *resourc
     size_t steps = tainted_or_ordered(state, resource->name) ? resource->devices.len : 0;
 
     for (const struct allocation *a = state->allocations.by_key; a; a = a->hh.next)
-        steps += strcmp(a->resource, resource->name) == 0 ? a->ids.len : 0;
+        steps += strcmp(a->resource, resource->name) == 0 ? a->ids.len + a->asked.len : 0;
     for (const struct kubelet_hold *h = state->kubelet.holds; h; h = h->hh.next)
         steps += strcmp(h->resource, resource->name) == 0 ? h->ids.len : 0;
     return steps;
@@ -99,8 +110,10 @@ static void count_all(const struct state *state, const struct resource *resource
 {
     row->free = resource->devices.healthy;
     for (const struct allocation *a = state->allocations.by_key; a; a = a->hh.next) {
-        if (strcmp(a->resource, resource->name) == 0)
-            count(state, resource, &a->ids, a, NULL, row);
+        if (strcmp(a->resource, resource->name) != 0)
+            continue;
+        count(state, resource, &a->ids, a, NULL, row);
+        count(state, resource, &a->asked, a, NULL, row);
     }
     for (const struct kubelet_hold *h = state->kubelet.holds; h; h = h->hh.next) {
         if (strcmp(h->resource, resource->name) == 0)

@@ -121,26 +121,33 @@ static int read_resource(const struct reading *at, json_t *value)
 static int read_allocation(const struct reading *at, json_t *value)
 {
     Checkpoint__V1__Allocation row = CHECKPOINT__V1__ALLOCATION__INIT;
-    const json_t *ids, *boot;
+    const json_t *ids, *boot, *asked = NULL;
     const char *chosen_by;
     char *ignored;
     int cached;
 
-    if (reading_unpack(at, value, "{s:s, s:s, s:s, s:o, s:s, s:b, s:o}", "podUid", &row.pod_uid,
-                       "container", &row.container, "resource", &row.resource, "ids", &ids,
-                       "chosenBy", &chosen_by, "optionsCached", &cached, "optionsBoot",
-                       &boot) < 0 ||
+    if (reading_unpack(at, value, "{s:s, s:s, s:s, s:o, s?o, s:s, s:b, s:o}", "podUid",
+                       &row.pod_uid, "container", &row.container, "resource", &row.resource, "ids",
+                       &ids, "asked", &asked, "chosenBy", &chosen_by, "optionsCached", &cached,
+                       "optionsBoot", &boot) < 0 ||
         reading_text_or_empty(at, boot, "optionsBoot", &ignored) < 0)
         return -1;
     row.own_choice = strcmp(chosen_by, "shim") == 0;
     row.claimed = strcmp(chosen_by, "claim") == 0;
     if (!row.own_choice && !row.claimed && strcmp(chosen_by, "kubelet") != 0)
         return reading_wrong(at, "chosenBy is neither shim, kubelet nor claim");
+    if (asked && json_array_size(asked) == 0)
+        return reading_wrong(at, "asked names nothing");
     if (reading_texts_of(at, ids, "ids", &row.device_ids, &row.n_device_ids) < 0)
         return -1;
+    if (asked && reading_texts_of(at, asked, "asked", &row.asked_ids, &row.n_asked_ids) < 0) {
+        free(row.device_ids);
+        return -1;
+    }
     reading_add_row(at, DEVICEMGR_RECORD_ALLOCATION, row.pod_uid, row.container, row.resource,
                     &row.base);
     free(row.device_ids);
+    free(row.asked_ids);
     return 0;
 }
 

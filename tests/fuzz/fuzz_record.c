@@ -203,7 +203,8 @@ static void check_allocation_row(struct row in, struct row out)
                    same(a->resource, b->resource) && same(a->boot_id, b->boot_id),
                "%s", b->pod_uid);
     FUZZ_CHECK(a->n_device_ids == b->n_device_ids && a->own_choice == b->own_choice &&
-                   a->has_options == b->has_options,
+                   a->has_options == b->has_options &&
+                   (b->n_asked_ids == 0 || a->n_asked_ids == b->n_asked_ids),
                "%s", b->pod_uid);
     checkpoint__v1__allocation__free_unpacked(a, NULL);
     checkpoint__v1__allocation__free_unpacked(b, NULL);

@@ -362,6 +362,8 @@ ROWS = {
     "allocation": b"\1uid\0main\0v.com/gpu\0" + ALLOCATION_ROW,
     "allocation-id-twice": b"\1uid\0main\0v.com/gpu\0" + ALLOCATION_ROW + field(4, "g0"),
     "allocation-no-options": b"\1uid\0main\0v.com/gpu\0" + ALLOCATION_ROW + field(6, 0),
+    "allocation-replaced": b"\1uid\0main\0v.com/gpu\0" + ALLOCATION_ROW + field(10, "g9") +
+                           field(10, "g0"),
     "pod": b"\2uid\0\0\0" + POD_ROW,
     "pod-stopped-when-dead": b"\2uid\0\0\0" + POD_ROW + field(7, 0) + field(9, 1),
     "pod-tokens": b"\2uid\0\0\0" + POD_ROW + field(10, "main") + field(10, "init") +

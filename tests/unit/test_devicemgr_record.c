@@ -215,6 +215,37 @@ static void an_allocation_comes_back_as_it_was(void **state)
     end(&t);
 }
 
+static void what_was_asked_for_comes_back(void **state)
+{
+    char *ids[] = {(char *)"g9", (char *)"g8"};
+    struct there_and_back t;
+    const struct allocation *back;
+
+    (void)state;
+    begin(&t);
+    allocation_set_replaced(t.allocation, &(struct ids){ids, t.allocation->ids.len});
+    pack(&t);
+    back = come_back(&t);
+    assert_string_equal(back->ids.v[0], "g0");
+    assert_true(ids_contain_sorted(allocation_asked(back), "g9"));
+    assert_ptr_equal(allocations_askers(&t.again, GPU, "g9")->v[0], back);
+    assert_null(allocations_holders(&t.again, GPU, "g9"));
+    end(&t);
+}
+
+/* What is in the place of itself is not in another's. */
+static void what_was_asked_for_may_be_what_there_is(void **state)
+{
+    struct there_and_back t;
+
+    (void)state;
+    begin(&t);
+    allocation_set_replaced(t.allocation, &t.allocation->ids);
+    assert_false(allocation_replaced(t.allocation));
+    assert_ptr_equal(allocation_asked(t.allocation), &t.allocation->ids);
+    end(&t);
+}
+
 static void fresh_options_not_in_the_commit_are_not_written(void **state)
 {
     struct there_and_back t;
@@ -263,7 +294,7 @@ static int restore_allocation(Checkpoint__V1__Allocation *message)
 static void allocation_rows_that_break_a_rule_are_refused(void **state)
 {
     Checkpoint__V1__Allocation message = CHECKPOINT__V1__ALLOCATION__INIT;
-    char *ids[] = {(char *)"g0", (char *)"g1"};
+    char *ids[] = {(char *)"g0", (char *)"g1"}, *asked[] = {(char *)"g8", (char *)"g9"};
 
     (void)state;
     message.pod_uid = (char *)"u1";
@@ -281,6 +312,20 @@ static void allocation_rows_that_break_a_rule_are_refused(void **state)
     message.n_device_ids = 0;
     assert_int_equal(restore_allocation(&message), -1);
     message.n_device_ids = 1;
+    message.asked_ids = asked;
+    message.n_asked_ids = 1;
+    assert_int_equal(restore_allocation(&message), 0);
+    message.n_asked_ids = 2; /* one is in the place of one */
+    assert_int_equal(restore_allocation(&message), -1);
+    ids[1] = (char *)"g1";
+    message.n_device_ids = 2;
+    assert_int_equal(restore_allocation(&message), 0);
+    asked[1] = (char *)"g8";
+    assert_int_equal(restore_allocation(&message), -1);
+    message.n_device_ids = message.n_asked_ids = 1;
+    asked[0] = (char *)"";
+    assert_int_equal(restore_allocation(&message), -1);
+    message.n_asked_ids = 0;
     message.has_options = true;
     message.options.data = (uint8_t *)"\xff\xff";
     message.options.len = 2;
@@ -621,6 +666,8 @@ int main(void)
         cmocka_unit_test(a_resource_without_a_socket_comes_back),
         cmocka_unit_test(an_allocation_comes_back_as_it_was),
         cmocka_unit_test(fresh_options_not_in_the_commit_are_not_written),
+        cmocka_unit_test(what_was_asked_for_comes_back),
+        cmocka_unit_test(what_was_asked_for_may_be_what_there_is),
         cmocka_unit_test(options_there_is_no_room_for_come_back_without),
         cmocka_unit_test(allocation_rows_that_break_a_rule_are_refused),
         cmocka_unit_test(a_pod_comes_back_as_it_was),

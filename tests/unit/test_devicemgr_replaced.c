@@ -1,0 +1,200 @@
+/* A container that has other devices than the kubelet gave it, in the place of those. */
+#include <stdio.h>
+
+#include "cri-proto/checkpoint_v1.pb-c.h"
+#include "devicemgr/lists.h"
+#include "devicemgr/things/limits.h"
+#include "shown_world.h"
+
+/* ---- the world ---- */
+
+/* u1's container has g1 in the place of g0, which is in no list; the shim has just started. */
+static void u1_has_g1_for_g0(struct world *w, const char *devices)
+{
+    Checkpoint__V1__Allocation row = CHECKPOINT__V1__ALLOCATION__INIT;
+    char *ids[] = {(char *)"g1"}, *asked[] = {(char *)"g0"};
+    uint8_t bytes[256];
+
+    row.pod_uid = (char *)"u1";
+    row.container = (char *)"main";
+    row.resource = (char *)GPU;
+    row.n_device_ids = row.n_asked_ids = 1;
+    row.device_ids = ids;
+    row.asked_ids = asked;
+    u1_has_g0(w, "g0 g1 g2");
+    world_store(w, DEVICEMGR_RECORD_ALLOCATION, "u1", "main", GPU, bytes,
+                checkpoint__v1__allocation__pack(&row, bytes));
+    restart(w);
+    serve(w, devices);
+}
+
+/* And its last container is gone. */
+static void it_waits_to_be_made_again(struct world *w, const char *devices)
+{
+    u1_has_g1_for_g0(w, devices);
+    pass(w, OUTCOME_MS); /* nothing is in the making any more */
+    runtime_listed(w, "u1 u2");
+    ignore_all(w);
+}
+
+/* ---- what it has ---- */
+
+static void its_next_container_has_them_too(void **state)
+{
+    struct world *w = *state;
+
+    it_waits_to_be_made_again(w, "g1 g2");
+    create_token(w, 12, "u1", GPU ":g0");
+    expect(w, "allocate g1 *");
+    allocated(w, "G=1");
+    expect_stored(w, "commit allocation u1 main vendor.com/gpu, pod u1");
+    expect(w, "verdict 12 forward G=1*");
+}
+
+static void it_keeps_them_when_what_was_lost_is_back(void **state)
+{
+    struct world *w = *state;
+
+    it_waits_to_be_made_again(w, "g0 g1");
+    create_token(w, 12, "u1", GPU ":g0");
+    expect(w, "allocate g1 *");
+}
+
+static void the_kubelet_may_decide_anew(void **state)
+{
+    struct world *w = *state;
+
+    it_waits_to_be_made_again(w, "g1 g2");
+    create_token(w, 12, "u1", GPU ":g2");
+    expect(w, "allocate g2 *");
+    expect_stored(w, "commit -allocation u1 main vendor.com/gpu, pod u1");
+    create_token(w, 13, "u2", GPU ":g1"); /* nobody has it now */
+    expect(w, "allocate g1 *");
+}
+
+/* What is in the place of another is not the pod's in the kubelet's books. */
+static void the_kubelet_may_give_them_to_another(void **state)
+{
+    struct world *w = *state;
+
+    it_waits_to_be_made_again(w, "g1 g2");
+    kubelet_holds(w, "u1=" GPU ":g0 u2=" GPU ":g1");
+    create_token(w, 12, "u1", GPU ":g0");
+    expect_stored(w, "commit -allocation u1 main vendor.com/gpu, pod u1");
+    create_token(w, 13, "u2", GPU ":g1");
+    expect(w, "allocate g1 *");
+    expect_nothing(w); /* u1 waits for g0 */
+}
+
+/* ---- who else may have them ---- */
+
+static void nobody_else_is_given_any_of_them(void **state)
+{
+    struct world *w = *state;
+
+    it_waits_to_be_made_again(w, "g0 g1 g2");
+    create_request(w, 12, "u2", "main", GPU "=2");
+    expect_with(w, "verdict 12 refused 8:", "too few devices", NULL);
+    create_request(w, 13, "u2", "main", GPU "=1");
+    expect(w, "allocate g2 *");
+    runtime_listed(w, "u2");
+    create_request(w, 14, "u2", "other", GPU "=2");
+    expect_with(w, "commit ", "-allocation u1 main vendor.com/gpu", NULL);
+    expect(w, "allocate g0,g1 *"); /* with the pod both go */
+}
+
+static void who_comes_with_a_token_of_what_runs_is_refused(void **state)
+{
+    struct world *w = *state;
+
+    u1_has_g1_for_g0(w, "g1 g2");
+    runtime_listed(w, "u1/main u2");
+    ignore_all(w);
+    create_token(w, 12, "u2", GPU ":g1");
+    expect(w, "check c-u1-main");
+    container_checked(w, true);
+    expect(w, "verdict 12 refused *");
+}
+
+/* ---- what the kubelet is shown ---- */
+
+/* It would fail a pod that it admits again without what it has given it. */
+static void a_kubelet_that_starts_is_shown_what_it_gave(void **state)
+{
+    struct world *w = *state;
+
+    it_waits_to_be_made_again(w, "g1 g2");
+    expect_shown(w, GPU, "g0+ g1! g2");
+    kubelet_holds(w, "u1=" GPU ":g0");
+    expect_shown(w, GPU, "g0+ g1! g2");
+    pass_stored(w, MASK_MS);
+    expect_shown(w, GPU, "g1! g2");
+    kubelet_starts(w);
+    expect_shown(w, GPU, "g0+ g1! g2");
+}
+
+static void with_its_pod_both_are_as_they_are(void **state)
+{
+    struct world *w = *state;
+
+    it_waits_to_be_made_again(w, "g0! g1 g2");
+    expect_shown(w, GPU, "g0+ g1! g2");
+    runtime_listed(w, "u2");
+    expect_shown(w, GPU, "g0! g1 g2");
+}
+
+/* The kubelet has forgotten its pod, and never knew of it. */
+static void what_still_runs_is_taken_whatever_its_pod_is(void **state)
+{
+    struct world *w = *state;
+
+    u1_has_g1_for_g0(w, "g1 g2");
+    pass(w, OUTCOME_MS);
+    runtime_listed(w, "u1/main");
+    ignore_all(w);
+    sandbox_ran(w, "u1", "s-u1-1", 1);
+    sandbox_ended(w, "s-u1-1"); /* the container is in the sandbox before */
+    expect_shown(w, GPU, "g0+ g1! g2");
+    container_removed(w, "c-u1-main");
+    expect_shown(w, GPU, "g1 g2");
+}
+
+static bool put_shown(void *user, const struct devicemgr_device *device)
+{
+    char *text = user;
+
+    sprintf(text + strlen(text), "%s%s%s ", device->id, device->free ? "=free" : "",
+            device->holders_len > 0 ? device->holders[0].state : "");
+    return true;
+}
+
+static void lists_name_both(void **state)
+{
+    const struct devicemgr_which which = {.resource = GPU};
+    struct world *w = *state;
+    char text[256] = "";
+
+    it_waits_to_be_made_again(w, "g1 g2");
+    devicemgr_devices(w->mgr, w->now_ms, &which, put_shown, text);
+    assert_string_equal(text, "g0promised g1kept g2=free ");
+}
+
+#define TEST(f) cmocka_unit_test_setup_teardown(f, mask_setup, world_teardown)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(its_next_container_has_them_too),
+        TEST(it_keeps_them_when_what_was_lost_is_back),
+        TEST(the_kubelet_may_decide_anew),
+        TEST(the_kubelet_may_give_them_to_another),
+        TEST(nobody_else_is_given_any_of_them),
+        TEST(who_comes_with_a_token_of_what_runs_is_refused),
+        TEST(a_kubelet_that_starts_is_shown_what_it_gave),
+        TEST(with_its_pod_both_are_as_they_are),
+        TEST(what_still_runs_is_taken_whatever_its_pod_is),
+        TEST(lists_name_both),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
