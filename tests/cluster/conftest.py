@@ -9,6 +9,7 @@ import pytest
 import kube_programs
 from cluster import PLUGINS, Cluster
 from dra_cluster import DraCluster
+from kube_release import DRA, lacks
 
 
 @pytest.fixture(scope="module", name="module_directory")
@@ -41,7 +42,10 @@ def make_cluster(module_directory):
 
 @pytest.fixture(scope="module", name="dra_cluster_of")
 def make_dra_cluster(cluster_of):
-    """dra_cluster_of(**settings of DraCluster): skipped where the runtime has no CDI, too."""
+    """dra_cluster_of(**settings of DraCluster): skipped where there are no claims, or the runtime has
+    no CDI, too."""
+    if DRA is None:
+        pytest.skip(lacks("claims that are not alpha"))
     if kube_programs.missing_cdi():
         pytest.skip(kube_programs.missing_cdi())
     return lambda **settings: cluster_of((), DraCluster, **settings)

@@ -4,9 +4,8 @@ has the kubelet's own credentials, under NodeRestriction."""
 import pytest
 
 from dra_cluster import GPU, GPUS, NET, NETS, DRIVERS
-from kube_claims import claim
+from kube_claims import SLICES, claim
 from kube_node import AGENT, BRIDGE, DAEMON, KUBELET, KUBELET_REGISTRY_DIR
-from unit_driver import SLICES
 
 AGENT_ON = "[cluster]\nenabled = true\n"
 

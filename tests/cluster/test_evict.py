@@ -4,12 +4,13 @@ for the taints of slices and rules."""
 
 import pytest
 
-from cluster import GPU, ONE, PLUGINS
+from cluster import GPU, ONE, PLUGINS, Cluster
 from dra_cluster import EXTENDED, GPU as DRIVER, GPUS, DraCluster
 from kube_claims import TAINT_RULES, claim, taint, taint_rule
 from kube_node import AGENT, DAEMON, KUBELET
 from kube_pods import budget, container, pod
 from kube_programs import missing_cdi
+from kube_release import DRA, RELEASE, since
 from shim import ROOT
 
 ACCOUNT = "cri-device-shim-agent"
@@ -25,14 +26,15 @@ BROKEN = "example.com/broken"
 SEEN = "example.com/seen"  # a finalizer
 OURS, BY_CONTROLLER = "DeletionByCRIDeviceShim", "DeletionByDeviceTaintManager"
 AGENT_USER = f"system:serviceaccount:kube-system:{ACCOUNT}"
+HAS_RULES = RELEASE >= (1, 36)
 CONTROLLER_USER = "system:serviceaccount:kube-system:device-taint-eviction-controller"
 
 
 @pytest.fixture(scope="module", name="shared_cluster")
 def start_cluster(cluster_of):
-    if missing_cdi():
+    if DRA and missing_cdi():
         pytest.skip(missing_cdi())
-    cluster = cluster_of(PLUGINS, DraCluster, taint_rules=True, config=CONFIG)
+    cluster = cluster_of(PLUGINS, DraCluster if DRA else Cluster, taint_rules=HAS_RULES, config=CONFIG)
     cluster.plane.apply(ROOT / "config/agent-rbac.yaml")
     cluster.node.write(CREDENTIALS, cluster.plane.account_kubeconfig("kube-system", ACCOUNT))
     cluster.wait(lambda: not cluster.node.ctl_json("status")["degraded"], "the agent may do all")
@@ -51,10 +53,11 @@ def make_steer(cluster):
     for one in cluster.node.ctl_json("taints")["items"]:
         if one["source"] == "operator":
             cluster.node.ctl("untaint", one["resource"], one["id"], one["key"])
-    for one in cluster.plane.api.get(TAINT_RULES)["items"]:
-        cluster.plane.api.delete(f"{TAINT_RULES}/{one['metadata']['name']}")
-    for device in GPUS.devices:
-        cluster.taint_in_slice(DRIVER, device)
+    if HAS_RULES:
+        for one in cluster.plane.api.get(TAINT_RULES)["items"]:
+            cluster.plane.api.delete(f"{TAINT_RULES}/{one['metadata']['name']}")
+        for device in GPUS.devices:
+            cluster.taint_in_slice(DRIVER, device)
     cluster.wait(lambda: cluster.node.ctl_json("taints")["items"] == [], "no taint is left")
 
 
@@ -146,6 +149,7 @@ def test_a_static_pod_is_ended_here(cluster, steer):
     cluster.wait_gone("web-node")
 
 
+@since(32, "claims that are not alpha")
 def test_a_taint_of_a_shared_device(cluster, steer):
     """Each of its pods is evicted; but not the one that tolerates it, and one of which another budget
     allows none delays nobody, and is evicted as soon as that is gone."""
@@ -262,6 +266,7 @@ def test_a_budget_of_none_is_passed_over(cluster, steer, deletions, force, unit)
     assert deletions("web") == [(AGENT_USER, False)]
 
 
+@since(36, "taints of devices")
 @pytest.mark.parametrize("source, unit", [("slice", None), ("slice", DAEMON), ("rule", AGENT),
                                           ("rule", KUBELET)])
 def test_the_cluster_evicts_by_itself(cluster, steer, deletions, source, unit):
@@ -291,6 +296,7 @@ def sources(cluster):
     return [one["source"] for one in cluster.node.ctl_json("taints")["items"]]
 
 
+@since(36, "taints of devices")
 def test_both_evict(cluster, steer, deletions):
     """A device that a rule and an operator have tainted: its pod goes once, by whoever comes first."""
     cluster.create_pod("web", {"gpu": 1}, finalizers=[SEEN])
@@ -303,6 +309,7 @@ def test_both_evict(cluster, steer, deletions):
     assert deletions("web") in ([(CONTROLLER_USER, False)], [(AGENT_USER, True)])
 
 
+@since(36, "taints of devices")
 @pytest.mark.parametrize("source", ["slice", "rule"])
 def test_what_the_cluster_does_not_see(cluster, steer, deletions, source):
     """A pod whose limits are given it as a claim: its device is a driver's, and it has no claim that

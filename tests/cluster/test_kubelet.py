@@ -6,6 +6,7 @@ import pytest
 from cluster import GPU, GPUS
 from kube_node import KUBELET
 from kube_pods import container, pod
+from kube_release import GATES, since
 from numa import write_nodes
 
 NODES = {name: number // 8 for number, name in enumerate(GPUS.devices)}  # eight on each
@@ -66,6 +67,7 @@ def test_topology_manager(cluster, with_kubelet):
     assert (three.phase, three.reason) == ("Failed", "TopologyAffinityError")
 
 
+@since(31, "health of devices in a pod's status")
 def test_health_in_a_pods_status(cluster):
     """A device that a running pod has becomes unhealthy, and healthy again: the pod's status says
     so, and the pod runs on."""
@@ -86,10 +88,11 @@ def test_health_in_a_pods_status(cluster):
     assert cluster.wait_running("web")[0].containers["main"]["restartCount"] == 0
 
 
+@since(36, "streams of a runtime's lists")
 def test_kubelet_that_streams_its_lists(cluster, with_kubelet):
     """It asks for streams first, which this runtime may not have: it starts all the same, again and
     again, and no pod is lost."""
-    with_kubelet(featureGates={"CRIListStreaming": True})
+    with_kubelet(featureGates={**GATES, "CRIListStreaming": True})
     names = [f"web{number}" for number in range(3)]
     for name in names:
         cluster.create(pod(name, container("main", {GPU: 1})))

@@ -4,10 +4,10 @@ at admission."""
 import pytest
 
 from cluster import GPU, GPUS
-from kube_claims import CLASSES, TEMPLATES, from_template, template
+from kube_claims import CLASSES, SLICES, TEMPLATES, class_of, from_template, template
 from kube_node import AGENT, BRIDGE, DAEMON, KUBELET
 from kube_pods import container, pod
-from unit_driver import SLICES
+from kube_release import DRA, lacks, since
 
 DRIVER = "plugins.cri-device-shim"
 COUNT = len(GPUS.devices)
@@ -25,11 +25,6 @@ OF_GPU = (f'device.driver == "{DRIVER}" && device.attributes["{DRIVER}"].resourc
 SMALL = f'{OF_GPU} && "model" in device.attributes["{DRIVER}"] && device.attributes["{DRIVER}"].model == "small"'
 
 
-def device_class(name, expression, **spec):
-    return {"apiVersion": "resource.k8s.io/v1", "kind": "DeviceClass", "metadata": {"name": name},
-            "spec": {"selectors": [{"cel": {"expression": expression}}], **spec}}
-
-
 def claiming(name, request, count=1, **more):
     """Its container has what its plugin gives, as one with limits has."""
     main = container("main", {GPU: count})
@@ -39,20 +34,23 @@ def claiming(name, request, count=1, **more):
 
 @pytest.fixture(scope="module", name="shared_cluster")
 def start_cluster(cluster_of):
+    if DRA is None:
+        pytest.skip(lacks("claims that are not alpha"))
     cluster = cluster_of((), config=CONFIG)
     cluster.node.add_plugin(GPUS)
     cluster.node.start_unit(GPUS.unit)
     for name, expression in (("gpu", OF_GPU), ("small", SMALL)):
-        cluster.plane.api.create(CLASSES, device_class(name, expression))
+        cluster.plane.api.create(CLASSES, class_of(name, expression))
         cluster.plane.api.create(TEMPLATES, template(name, name))
     return cluster
 
 
 def published(cluster):
     """{id: keys of its taints}"""
-    return {device["attributes"]["id"]["string"]: [one["key"].split("/")[1] for one in device.get("taints", [])]
-            for one in cluster.plane.api.get(SLICES)["items"] if one["spec"]["driver"] == DRIVER
-            for device in one["spec"]["devices"]}
+    devices = [device.get("basic", device) for one in cluster.plane.api.get(SLICES)["items"]
+               if one["spec"]["driver"] == DRIVER for device in one["spec"]["devices"]]
+    return {one["attributes"]["id"]["string"]: [taint["key"].split("/")[1] for taint in one.get("taints", [])]
+            for one in devices}
 
 
 @pytest.fixture(name="cluster")
@@ -76,9 +74,10 @@ def test_the_scheduler_picks_by_attributes(cluster):
     cluster.wait_running("late")
 
 
+@since(34, "claims for what is in a pod's limits")
 def test_a_pod_with_limits_gets_a_device_picked_by_the_scheduler(cluster):
     """By the class's extendedResourceName: the kubelet has no such resource."""
-    cluster.plane.api.create(CLASSES, device_class("extended", OF_GPU, extendedResourceName=GPU))
+    cluster.plane.api.create(CLASSES, class_of("extended", OF_GPU, extendedResourceName=GPU))
     cluster.create(pod("limits", container("main", {GPU: 2})))
     cluster.wait_running("limits")
     assert not cluster.warnings("limits")

@@ -20,6 +20,7 @@ import yaml
 from kube_api import Api, ApiError
 from kube_certificates import Authority
 from kube_programs import program
+from kube_release import DRA, GATES, GROUP
 from waiting import GENEROUS_S, wait_until
 
 ADDRESS = "192.0.2.1"  # of this network's one interface; a node must not have a loopback address
@@ -40,6 +41,11 @@ _AUDIT = {"apiVersion": "audit.k8s.io/v1", "kind": "Policy", "omitStages": ["Req
                     for verb, what in (("create", "pods/eviction"), ("delete", "pods"))]}
 
 
+def _switched(names):
+    """On, as an option has it."""
+    return ",".join(f"{one}=true" for one in names)
+
+
 class Deletion(typing.NamedTuple):
     """A request to delete a pod. `is_eviction`: one that budgets may refuse."""
 
@@ -56,8 +62,10 @@ class ControlPlane:
         self.directory = pathlib.Path(directory)
         self.authority = None
         self.api = None
-        self._gates = ["--feature-gates=DRADeviceTaintRules=true"] if taint_rules else []
-        self._apis = ["--runtime-config=resource.k8s.io/v1beta2=true"] if taint_rules else []
+        gates = {**GATES, **({"DRADeviceTaintRules": True} if taint_rules else {})}
+        versions = {"v1beta2" if taint_rules else None, DRA} - {"v1", None}
+        self._gates = [f"--feature-gates={_switched(gates)}"] if gates else []
+        self._apis = [f"--runtime-config={_switched(f'{GROUP}/{one}' for one in versions)}"] if versions else []
         self._holder = None
         self._pid = None
         self._programs = []

@@ -13,11 +13,10 @@ import sys
 import images
 from cluster import Cluster
 from kube_api import ApiError
-from kube_claims import CLAIMS, CLASSES, TEMPLATES, by_name, device_class, from_template, template
+from kube_claims import CLAIMS, CLASSES, SLICES, TEMPLATES, by_name, device_class, from_template, template
 from kube_node import DRIVER_PROGRAM, V1BETA1, DraDriver
 from kube_pods import container, pod
 from shim import ROOT
-from unit_driver import SLICES
 
 GPU, NET = "gpu.example.com", "net.example.com"
 GPUS = DraDriver(GPU, tuple(f"dgpu{number}" for number in range(12)))

@@ -6,24 +6,30 @@ names them.
     pod("web", container("main", claims={"gpu": 2}), resourceClaims=[from_template("gpu")])
 
 A claim has one request, which is named as the pods' containers name the claim: its devices' variable
-is named by that (unit_driver.py). A driver's DeviceClass has its name.
+is named by that (unit_driver.py). A driver's DeviceClass has its name. All are written in the version
+that this Kubernetes has (kube_release.py).
 """
 
-API = "/apis/resource.k8s.io/v1"
+from kube_release import DRA, GROUP, RELEASE
+
+_VERSION = f"{GROUP}/{DRA}"
+API = f"/apis/{_VERSION}"
+SLICES = f"{API}/resourceslices"
 CLASSES = f"{API}/deviceclasses"
 TAINT_RULES = "/apis/resource.k8s.io/v1beta2/devicetaintrules"
 CLAIMS = f"{API}/namespaces/default/resourceclaims"
 TEMPLATES = f"{API}/namespaces/default/resourceclaimtemplates"
-_VERSION = "resource.k8s.io/v1"
 
 
 def device_class(driver, extended=None):
-    """`extended`: the resource of which a pod's limits get its devices, too."""
-    spec = {"selectors": [{"cel": {"expression": f'device.driver == "{driver}"'}}]}
-    if extended:
-        spec["extendedResourceName"] = extended
-    return {"apiVersion": _VERSION, "kind": "DeviceClass", "metadata": {"name": driver},
-            "spec": spec}
+    """`extended`: the resource of which a pod's limits get its devices, too, if this Kubernetes can."""
+    more = {"extendedResourceName": extended} if extended and RELEASE >= (1, 34) else {}
+    return class_of(driver, f'device.driver == "{driver}"', **more)
+
+
+def class_of(name, expression, **spec):
+    return {"apiVersion": _VERSION, "kind": "DeviceClass", "metadata": {"name": name},
+            "spec": {"selectors": [{"cel": {"expression": expression}}], **spec}}
 
 
 def taint(key, effect):
@@ -37,8 +43,9 @@ def taint_rule(name, driver, device, what):
 
 
 def _spec(request, driver, count):
-    return {"devices": {"requests": [{"name": request, "exactly": {
-        "deviceClassName": driver, "allocationMode": "ExactCount", "count": count}}]}}
+    exactly = {"deviceClassName": driver, "allocationMode": "ExactCount", "count": count}
+    return {"devices": {"requests": [
+        {"name": request, **(exactly if DRA == "v1beta1" else {"exactly": exactly})}]}}
 
 
 def template(request, driver, count=1, name=None):

@@ -28,6 +28,7 @@ from criclient import Client
 from ctl import checked
 from dra_driver import V1, V1BETA1
 from kube_programs import program
+from kube_release import DRA, GATES
 from machine import Machine
 from protos import POD_RESOURCES, podresources
 from shim import ROOT
@@ -101,7 +102,7 @@ def kubelet_config():
         "staticPodPath": "/etc/kubernetes/manifests", "resolvConf": "",
         "volumePluginDir": "/var/lib/kubelet/volume-plugins",
         "cgroupDriver": "cgroupfs", "failCgroupV1": False, "failSwapOn": False,
-        "makeIPTablesUtilChains": False, "nodeStatusUpdateFrequency": "1s",
+        "featureGates": GATES, "makeIPTablesUtilChains": False, "nodeStatusUpdateFrequency": "1s",
         "imageGCHighThresholdPercent": 100, "imageGCLowThresholdPercent": 99,
         "evictionHard": {"memory.available": "1Mi", "nodefs.available": "0%",
                          "nodefs.inodesFree": "0%", "imagefs.available": "0%",
@@ -171,7 +172,7 @@ class DraDriver:
         return {"driver": self.name, "devices": list(self.devices), "services": self.services,
                 "instance": self.instance, "registry_dir": self.registry_dir,
                 "delay_s": self.delay_s, "plugins_dir": "/var/lib/kubelet/plugins", "node": NODE,
-                "kubeconfig": _ADMIN, "cdi_dir": "/var/run/cdi", "state_dir": self.state_dir,
+                "kubeconfig": _ADMIN, "api": DRA, "cdi_dir": "/var/run/cdi", "state_dir": self.state_dir,
                 "device_dir": DEVICES}
 
 

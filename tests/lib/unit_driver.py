@@ -24,8 +24,7 @@ from dra_driver import Driver
 from kube_api import Api, ApiError
 from protos import dra
 
-SLICES = "/apis/resource.k8s.io/v1/resourceslices"
-_CLAIMS = "/apis/resource.k8s.io/v1/namespaces/{}/resourceclaims/{}"
+_GROUP = "resource.k8s.io"
 _LOOK_S = 2  # whether its slices are still there
 
 
@@ -46,6 +45,7 @@ class _UnitDriver:
         self._state = pathlib.Path(settings["state_dir"])
         self._cdi = pathlib.Path(settings["cdi_dir"])
         self._api = Api.of_kubeconfig(settings["kubeconfig"])
+        self._version = f"{_GROUP}/{settings['api']}"
         self.driver = Driver(settings["registry_dir"], settings["plugins_dir"], self._name,
                              services=settings["services"], instance=settings["instance"],
                              pool=settings["node"])
@@ -73,7 +73,8 @@ class _UnitDriver:
         self._note("prepare", claim.uid)
         time.sleep(self._settings["delay_s"])
         try:
-            there = self._api.get(_CLAIMS.format(claim.namespace, claim.name))
+            there = self._api.get(f"/apis/{self._version}/namespaces/{claim.namespace}"
+                                  f"/resourceclaims/{claim.name}")
         except (ApiError, OSError) as error:
             return f"claim {claim.name}: {error}"
         if there["metadata"]["uid"] != claim.uid:
@@ -120,14 +121,15 @@ class _UnitDriver:
         """Its one slice, again whenever somebody has removed it."""
         node, devices = self._settings["node"], self._settings["devices"]
         name = f"{node}-{self._name}"
-        what = {"apiVersion": "resource.k8s.io/v1", "kind": "ResourceSlice",
+        said = {"basic": {}} if self._settings["api"] == "v1beta1" else {}
+        what = {"apiVersion": self._version, "kind": "ResourceSlice",
                 "metadata": {"name": name},
                 "spec": {"driver": self._name, "nodeName": node,
                          "pool": {"name": node, "generation": 1, "resourceSliceCount": 1},
-                         "devices": [{"name": one} for one in devices]}}
+                         "devices": [{"name": one, **said} for one in devices]}}
         while goes_on():
             try:
-                self._api.create(SLICES, what)
+                self._api.create(f"/apis/{self._version}/resourceslices", what)
             except (ApiError, OSError):
                 pass  # it is there; or tried again
             time.sleep(_LOOK_S)
