@@ -34,6 +34,10 @@ _USERS = {"admin": ("admin", "system:masters"),
           "controller-manager": ("system:kube-controller-manager", None),
           "scheduler": ("system:kube-scheduler", None),
           NODE: (f"system:node:{NODE}", "system:nodes")}
+# As those of a cluster are static pods, which their kubelet starts again. The scheduler of 1.36 panics
+# when a slice comes while there is a DeviceTaintRule (dynamic-resource-allocation/resourceslice/
+# tracker), as happens when the kubelet starts, which removes the slices of its node.
+_AGAIN = ("sh", "-c", 'while :; do "$@"; sleep 1; done', "again")
 # Who has pods deleted.
 _AUDIT = {"apiVersion": "audit.k8s.io/v1", "kind": "Policy", "omitStages": ["RequestReceived"],
           "rules": [{"level": "Metadata", "verbs": [verb],
@@ -151,11 +155,11 @@ class ControlPlane:
         self._start_server()
         self._wait_there("/readyz")
 
-    def _run(self, name, *options):
+    def _run(self, name, *options, before=()):
         with open(self.directory / f"{name}.log", "ab") as log:
             self._programs.append(subprocess.Popen(
                 ["nsenter", f"--net={self.network}", f"--pid=/proc/{self._pid}/ns/pid",
-                 program(name), *options], stdin=subprocess.DEVNULL, stdout=log, stderr=log,
+                 *before, program(name), *options], stdin=subprocess.DEVNULL, stdout=log, stderr=log,
                 start_new_session=True))
         return self._programs[-1]
 
@@ -196,7 +200,7 @@ class ControlPlane:
             config = self.directory / f"{name}.conf"
             config.write_text(self.kubeconfig(name))
             self._run(f"kube-{name}", f"--kubeconfig={config}", "--leader-elect=false",
-                      f"--cert-dir={self.directory}", *self._gates, *options)
+                      f"--cert-dir={self.directory}", *self._gates, *options, before=_AGAIN)
 
     def stop(self):
         for log in sorted(self.directory.glob("*.log")):
