@@ -24,6 +24,11 @@ MAY_FAIL = {CONTAINERD: STARTING | {"Unknown"}, KUBELET: STARTING}  # of whose e
 UNITS = [GPUS.unit, KUBELET, CONTAINERD, DAEMON, BRIDGE]
 
 
+def may_fail_by(units):
+    """The reasons for which a pod may be Failed when these are killed."""
+    return set().union(*(MAY_FAIL.get(one, ()) for one in units))
+
+
 def manifest(name, wants, **more):
     return pod(name, container("main", {GPU: 1}, **wants), **more)
 
@@ -35,6 +40,6 @@ def test_kill_under_arriving_pods(cluster, request, units):
     outcome = strike_under_arrivals(cluster, lambda: cluster.node.kill(*units), manifest,
                                     ROUNDS, f"{SEED} {' '.join(units)}")
     tell(request, f"{' and '.join(units)} killed under arriving pods: {outcome}")
-    may_fail = set().union(*(MAY_FAIL.get(one, ()) for one in units))
+    may_fail = may_fail_by(units)
     assert outcome.failed.keys() <= may_fail, outcome.messages
     assert may_fail or not outcome.again + outcome.hookless
