@@ -5,7 +5,8 @@ import pytest
 
 from dra_cluster import GPU, GPUS, NET, NETS, DRIVERS
 from kube_claims import SLICES, claim
-from kube_node import AGENT, BRIDGE, DAEMON, KUBELET, KUBELET_REGISTRY_DIR
+from kube_node import AGENT, BRIDGE, CONTAINERD, DAEMON, KUBELET, KUBELET_REGISTRY_DIR
+from kube_pods import container, pod
 
 AGENT_ON = "[cluster]\nenabled = true\n"
 
@@ -120,6 +121,27 @@ def test_forced_delete(cluster):
     cluster.create_pod("new", {"gpu": 1})
     cluster.wait_running("new")
     cluster.wait(lambda: len(cluster.prepared()[GPU]) == 1, "that of the old pod is unprepared")
+
+
+def test_cdi_is_switched_off(cluster):
+    """The runtime would start a container without its claim's device: it is refused, and made as soon
+    as that is on again. Others pass."""
+    path = cluster.node.root / "etc/containerd/config.toml"
+    config = path.read_text()
+    cluster.create_pod("stays", {"gpu": 1})
+    cluster.wait_running("stays")
+    path.write_text(config.replace("enable_cdi = true", "enable_cdi = false"))
+    try:
+        cluster.node.restart_unit(CONTAINERD)
+        cluster.create_pod("claiming", {"gpu": 1})
+        cluster.wait_waiting("claiming", "CreateContainerError", "CDI", "switched off")
+        cluster.create(pod("plain", container("main")))
+        cluster.wait_running("plain")
+    finally:
+        path.write_text(config)
+        cluster.node.restart_unit(CONTAINERD)
+    (stays, _) = cluster.wait_running("stays", "claiming")
+    assert stays.containers["main"]["restartCount"] == 0, stays
 
 
 def test_rolling_update(cluster):
