@@ -89,6 +89,8 @@ struct config_resource {
     bool exclusive;                    /* a device is held by one live container at a time */
     uint64_t taint_unhealthy_after_ms; /* 0: never */
     bool dra;                          /* published as a DRA driver's (devicemgr/lift.h) */
+    bool replace;                      /* others are given in the place of what is lost, which */
+    uint64_t replace_after_ms;         /* it is after so long */
     struct config_attribute *attributes;
     size_t attributes_len;
 };

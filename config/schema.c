@@ -365,6 +365,9 @@ const struct schema_key schema_keys[] = {
            .required = "name = \"vendor.com/name\""),
     KEY_OF(config_resource, RESOURCE, "exclusive", FLAG, exclusive, "true"),
     KEY_OF(config_resource, RESOURCE, "dra", FLAG, dra, "false"),
+    KEY_OF(config_resource, RESOURCE, "replace", FLAG, replace, "false", LIVE),
+    KEY_OF(config_resource, RESOURCE, "replace_after", DURATION, replace_after_ms, "30s", NULL,
+           "720h", LIVE),
     LIST_OF(config_resource, RESOURCE, "attribute", TABLES, attributes, .inner = SECTION_ATTRIBUTE,
             .limit = ATTRIBUTES_MAX, LIVE),
 

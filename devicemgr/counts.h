@@ -25,6 +25,8 @@ void devicemgr_endpoints(const struct devicemgr *mgr, struct devicemgr_endpoints
  * In no order; the name is borrowed until `each` returns. */
 void devicemgr_held(const struct devicemgr *mgr,
                     void (*each)(void *user, const char *resource, size_t devices), void *user);
+/* How often containers were given devices in the place of what was lost. */
+uint64_t devicemgr_replaced(const struct devicemgr *mgr);
 /* Devices of exclusive resources with which several containers run, as the runtime says. What is
  * given here never is: somebody has made a container beside us, or two daemons stood on one
  * node. */

@@ -69,6 +69,10 @@ struct devicemgr_resource_settings {
      * never. */
     uint64_t taint_unhealthy_after_ms;
     bool dra; /* its devices are published as a DRA driver's (lift.h) */
+    /* A container that is made again gets others in the place of devices that have been gone, or
+     * unhealthy, for so long. */
+    bool replace;
+    uint64_t replace_after_ms;
     const struct devicemgr_settings_attribute *attributes;
     size_t attributes_len;
 };

@@ -129,6 +129,8 @@ struct devicemgr_allocation {
     uint64_t since_ms_ago; /* as far as this life of the process knows */
     const char *const *ids;
     size_t ids_len;
+    const char *const *asked; /* what `ids` are in the place of; none: of nothing */
+    size_t asked_len;
     bool own_choice; /* the shim chose the devices; else the kubelet, */
     bool claimed;    /* or the scheduler, for claims */
     bool stored;     /* the checkpoint has it */

@@ -58,6 +58,8 @@ enum devicemgr_event_kind {
     DEVICEMGR_EVENT_ALLOCATED,  /* a container was made with these devices */
     DEVICEMGR_EVENT_RELEASED,   /* no container of those runs any more */
     DEVICEMGR_EVENT_TAKEN,      /* an operator has taken them; `text`: who, and why */
+    DEVICEMGR_EVENT_REPLACED,   /* a container is made with these devices in the place of what is
+                                * lost; `text`: of which */
     DEVICEMGR_EVENT_HELD_BACK,  /* so many devices are unhealthy that not all of them are tainted
                                 * NoExecute; `text`: how many */
     DEVICEMGR_EVENT_REFUSED,  /* a create; `word`: the reason's, `text`: what the client was told */
@@ -101,6 +103,7 @@ enum devicemgr_line {
     DEVICEMGR_LINE_REMOVED,    /* its resource is */
     DEVICEMGR_LINE_ALLOCATED,  /* a creation goes on with its devices */
     DEVICEMGR_LINE_FREED,      /* devices are taken from a container that does not run any more */
+    DEVICEMGR_LINE_REPLACED,   /* devices are given in the place of what is lost */
     DEVICEMGR_LINE_ADOPTED,    /* devices that the kubelet gave away itself */
     DEVICEMGR_LINE_STRANGE_TOKEN, /* the kubelet does not know of it */
     DEVICEMGR_LINE_ORDERED,       /* by the operator */

@@ -26,6 +26,7 @@ void daemon_event_of_core(struct events *events, const struct devicemgr_event *e
         [DEVICEMGR_EVENT_ALLOCATED] = "allocated",
         [DEVICEMGR_EVENT_RELEASED] = "released",
         [DEVICEMGR_EVENT_TAKEN] = "taken",
+        [DEVICEMGR_EVENT_REPLACED] = "replaced",
         [DEVICEMGR_EVENT_HELD_BACK] = "taints-held-back",
         [DEVICEMGR_EVENT_REFUSED] = "refused",
         [DEVICEMGR_EVENT_DRIVER_CAME] = "driver-came",

@@ -32,6 +32,7 @@ static const struct log_kind_names {
     [LOG_KIND_REMOVED] = {"removed", "c1a0ecd997bb4f669d32bbd4f46c272a"},
     [LOG_KIND_ALLOCATED] = {"allocated", "465b5dd20ae94bca9d02c4008922287f"},
     [LOG_KIND_FREED] = {"freed", "365ed6f3e18d431ca6291ef6c09190de"},
+    [LOG_KIND_REPLACED] = {"replaced", "64c09e6280584a38b5794e205cbdb4c0"},
     [LOG_KIND_ADOPTED] = {"adopted", "030d6bcce3674df28196f081762c7045"},
     [LOG_KIND_STRANGE_TOKEN] = {"strange-token", "a257ea5acf73478faaeded452a3cf805"},
     [LOG_KIND_ORDERED] = {"ordered", "cac5e7d877d14539a2b35f03b2e0fbbf"},

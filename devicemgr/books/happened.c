@@ -99,6 +99,11 @@ void happened_taken(struct state *state, const struct allocation *allocation, co
     tell_allocation(state, DEVICEMGR_EVENT_TAKEN, false, allocation, by);
 }
 
+void happened_replaced(struct state *state, const struct allocation *allocation, const char *words)
+{
+    tell_allocation(state, DEVICEMGR_EVENT_REPLACED, false, allocation, words);
+}
+
 void happened_to_pod(struct state *state, enum devicemgr_event_kind kind,
                      const struct ending *ending, const char *word, const char *words)
 {

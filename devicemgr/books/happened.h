@@ -26,6 +26,8 @@ void happened_to_allocation(struct state *state, enum devicemgr_event_kind kind,
                             const struct allocation *allocation);
 /* An operator has taken them from it; `by`: who, and why. */
 void happened_taken(struct state *state, const struct allocation *allocation, const char *by);
+/* It has its devices in the place of others; `words`: of which. */
+void happened_replaced(struct state *state, const struct allocation *allocation, const char *words);
 /* Of a pod that is ended; `word` static, `words` as above. */
 void happened_to_pod(struct state *state, enum devicemgr_event_kind kind,
                      const struct ending *ending, const char *word, const char *words);

@@ -57,6 +57,7 @@ struct state {
     struct tainted tainted;
     enum devicemgr_cdi cdi; /* what the runtime makes of CDI devices */
     bool cdi_told;          /* that nobody knows: to the operator */
+    uint64_t replaced; /* how often devices were given in the place of what was lost; for metrics */
     struct kubelet_view kubelet;
     struct listing listing;
     struct dirty dirty;

@@ -36,6 +36,7 @@ enum create_state {
 struct create_item {
     struct call *call;   /* the one under way; NULL: none */
     uint64_t prestarted; /* the endpoint that answered PreStartContainer; 0: none yet */
+    bool replaced;       /* it gets others in the place of what is lost, by this create */
 };
 
 struct create {

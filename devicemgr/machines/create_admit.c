@@ -231,13 +231,14 @@ static struct reason judge(struct creates *creates, struct create *create,
     return usable_pod(state, &create->demand).reason;
 }
 
-/* Whether what it has is in the place of what a token of it says. */
+/* Whether it may get others than a token of it says, or has. */
 static bool has_others(const struct state *state, const struct demand *demand)
 {
     for (size_t i = 0; i < demand->request.len; i++) {
         const struct allocation *has = allocations_demanded(&state->allocations, demand, i);
 
-        if (has && allocation_replaced(has))
+        if ((has && allocation_replaced(has)) ||
+            state_settings_of(state, demand->request.items[i].resource)->replace)
             return true;
     }
     return false;

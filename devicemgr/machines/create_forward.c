@@ -71,6 +71,25 @@ static void log_forwarded(struct state *state, const struct create *create)
                     &text);
 }
 
+static void tell_replaced(struct state *state, const struct create *create, size_t index)
+{
+    const struct allocation *allocation = create->wanted[index].has;
+    struct text words = {0}, text = {0};
+
+    text_add(&words, "in the place of ");
+    text_add_ids(&words, &allocation->asked);
+    name_demand(&create->demand, allocation->resource, &text);
+    text_add(&text, "has now device ids ");
+    text_add_ids(&text, &allocation->ids);
+    text_add(&text, " %s, lost", words.buf);
+    state_log_about(state, LEVEL_WARNING,
+                    name_line(DEVICEMGR_LINE_REPLACED,
+                              name_about_demand(&create->demand, allocation->resource)),
+                    &text);
+    happened_replaced(state, allocation, words.buf);
+    state->replaced++;
+}
+
 /* The tokens go in first: no plugin can overwrite what says who holds its devices. */
 void create_forward(struct state *state, const struct create *create)
 {
@@ -89,6 +108,10 @@ void create_forward(struct state *state, const struct create *create)
         merge_given(state, &create->wanted[i], &merge);
     log_conflicts(state, create->wanted, &merge);
     log_forwarded(state, create);
+    for (size_t i = 0; i < create->demand.request.len; i++) {
+        if (create->items[i].replaced)
+            tell_replaced(state, create, i);
+    }
     action->held_ms = create_held_ms(state, create);
     action->options = options_merge_take(&merge);
     options_merge_fini(&merge);

@@ -112,6 +112,7 @@ static struct allocation *take(struct state *state, const struct wanted *wanted,
         return allocations_mutable(&state->allocations, wanted->has);
     allocation = allocations_add(&state->allocations, demand->pod_uid, demand->container,
                                  wanted->want->resource, &selected->ids);
+    allocation_set_replaced(allocation, &selected->instead);
     allocation_set_claimed(allocation, wanted->want->claimed);
     if (!wanted->want->token)
         allocation_set_tentative(allocation);
@@ -149,8 +150,10 @@ struct look create_take(struct creates *creates, struct create *create)
     selection_make(creates->state, create->wanted, &selection);
     for (size_t i = 0; i < selection.items_len; i++)
         prepare(creates, create, i, &create->wanted[i], &selection.items[i]);
-    for (size_t i = 0; selection.look.step == LOOK_GO && i < selection.items_len; i++)
+    for (size_t i = 0; selection.look.step == LOOK_GO && i < selection.items_len; i++) {
         reserve(creates->state, &create->wanted[i], &selection.items[i]);
+        create->items[i].replaced = selection.items[i].instead.len > 0;
+    }
     look = selection.look;
     selection.look = (struct look){0};
     selection_fini(&selection);

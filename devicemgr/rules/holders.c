@@ -168,7 +168,8 @@ static bool asked_for(const struct state *state, const char *resource, const cha
     for (size_t i = 0; i < owners_len(askers); i++) {
         const struct allocation *asker = askers->v[i];
 
-        if ((strcmp(asker->pod_uid, pod_uid) != 0 || strcmp(asker->container, container) != 0) &&
+        if (allocation_promised(asker) &&
+            (strcmp(asker->pod_uid, pod_uid) != 0 || strcmp(asker->container, container) != 0) &&
             !facts_pod_over(state, asker->pod_uid))
             return true;
     }

@@ -1,58 +1,14 @@
 #include "devicemgr/rules/selection.h"
 
-#include "devicemgr/rules/choose.h"
 #include "devicemgr/rules/kept_back.h"
+#include "devicemgr/rules/pool.h"
+#include "devicemgr/rules/replaceable.h"
 #include "devicemgr/rules/tainted.h"
 #include "devicemgr/rules/usable.h"
 
 #include "devicemgr/rules/rule.h"
 
 /* ---- the shim chooses ---- */
-
-/* The devices that are free for the pod. */
-struct pool {
-    struct candidate *candidates; /* the healthy ones, in natural order of ids */
-    size_t len;
-    size_t reused;
-    size_t free;          /* healthy or not */
-    struct ids kept_back; /* by the operator: healthy ones, which are not candidates; so are */
-    struct ids tainted;
-};
-
-static struct pool pool_fill(const struct state *state, const struct wanted *wanted)
-{
-    const struct devices *devices = &wanted->resource->devices;
-    struct pool pool = {.candidates = mem_alloc(devices->len, sizeof *pool.candidates)};
-
-    for (size_t i = 0; i < devices->len; i++) {
-        const struct device *device = &devices->items[i];
-        bool reused;
-
-        if (!holders_none(state, wanted, device->id, &reused))
-            continue;
-        pool.free++;
-        if (!device->healthy)
-            continue;
-        if (wanted->orders && kept_back_by(state, wanted, device->id)) {
-            ids_add(&pool.kept_back, device->id);
-            continue;
-        }
-        if (wanted->tainted && tainted_for(state, wanted, device->id)) {
-            ids_add(&pool.tainted, device->id);
-            continue;
-        }
-        pool.candidates[pool.len++] = (struct candidate){.device = device, .reused = reused};
-        pool.reused += reused;
-    }
-    return pool;
-}
-
-static void pool_fini(struct pool *pool)
-{
-    free(pool->candidates);
-    ids_fini(&pool->kept_back);
-    ids_fini(&pool->tainted);
-}
 
 static struct look refuse_exhausted(const struct wanted *wanted, const struct pool *pool,
                                     bool usable)
@@ -218,6 +174,35 @@ static struct look look_at_had(const struct state *state, const struct wanted *w
     return look;
 }
 
+/* Others in the place of what is lost of its devices, which `look` waits for: it goes on waiting
+ * until they are lost, if there are no others, or while a container of it may run. */
+static struct look replace(const struct state *state, const struct wanted *wanted, struct look look,
+                           struct selection_item *answer)
+{
+    const struct allocation *has = wanted->has;
+    uint64_t from_ms = replaceable_from_ms(state, wanted, &has->ids);
+    struct look own;
+
+    if (look.reason.kind != REASON_DEVICES_UNHEALTHY || from_ms == UINT64_MAX)
+        return look;
+    if (state->now_ms < from_ms) {
+        look.again_ms = from_ms;
+        return look;
+    }
+    if (!replaceable_choose(state, wanted, &has->ids, &answer->ids)) {
+        look.reason.kind = REASON_NO_OTHER_DEVICE;
+        return look;
+    }
+    look_fini(&look);
+    own = holders_look_at(state, wanted->demand, has, has->ids.v[0], &answer->checks);
+    answer->drop = own.step == LOOK_GO;
+    if (answer->drop)
+        ids_copy(&answer->instead, allocation_asked(has)->v, allocation_asked(has)->len);
+    else
+        ids_fini(&answer->ids);
+    return own;
+}
+
 static struct look keep(const struct state *state, const struct wanted *wanted,
                         struct selection_item *answer)
 {
@@ -227,6 +212,8 @@ static struct look keep(const struct state *state, const struct wanted *wanted,
         look_fini(&look); /* it was not running then: the shim chooses anew */
         answer->drop = true;
     }
+    if (look.step == LOOK_WAIT && !wanted->want->token)
+        look = replace(state, wanted, look, answer);
     return look;
 }
 
@@ -241,7 +228,7 @@ struct look selection_look_at(const struct state *state, const struct wanted *wa
         look = look_at_had(state, wanted, answer);
     if (look.step == LOOK_GO && wanted->has && !answer->drop)
         look = keep(state, wanted, answer);
-    if (look.step == LOOK_GO && (!wanted->has || answer->drop))
+    if (look.step == LOOK_GO && (!wanted->has || answer->drop) && answer->ids.len == 0)
         look =
             wanted->want->token ? take_told(state, wanted, answer) : choose(state, wanted, answer);
     if (look.step == LOOK_GO)
@@ -264,6 +251,7 @@ void selection_make(const struct state *state, const struct wanted *wanted,
 void selection_item_fini(struct selection_item *item)
 {
     ids_fini(&item->ids);
+    ids_fini(&item->instead);
     ids_fini(&item->available);
     ids_fini(&item->must_include);
     free(item->checks.v);

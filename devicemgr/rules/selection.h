@@ -25,6 +25,7 @@ enum selection_kind {
 struct selection_item {
     enum selection_kind kind;
     struct ids ids;
+    struct ids instead;   /* what they are in the place of; empty: of nothing */
     bool drop;            /* what the container had before is over */
     bool ask_plugin;      /* which of `available` it prefers, with all of `must_include` */
     struct ids available; /* in natural order */

@@ -96,8 +96,8 @@ struct allocation_live {
 struct allocation {
     const char *pod_uid, *container, *resource; /* within `key` */
     struct ids ids;                             /* sorted */
-    struct ids asked; /* of the kubelet's, sorted: what it said, that `ids` are in the place of;
-                         empty: they are what it said, or it said nothing */
+    struct ids asked; /* sorted; what the kubelet said, or the shim chose at first, that `ids` are
+                       * in the place of; empty: of nothing */
     bool own_choice;  /* the shim chose them; else the kubelet did, or it cannot be told */
     bool claimed;     /* else: they are its claims' (lift.h), which say who shares them */
     bool tentative;   /* the shim chose them, and no container was made with them yet */
@@ -236,6 +236,12 @@ static inline bool allocation_replaced(const struct allocation *allocation)
 static inline const struct ids *allocation_asked(const struct allocation *allocation)
 {
     return allocation_replaced(allocation) ? &allocation->asked : &allocation->ids;
+}
+
+/* Whether the kubelet has given it others than it has, which are the pod's in its books. */
+static inline bool allocation_promised(const struct allocation *allocation)
+{
+    return allocation_replaced(allocation) && !allocation->own_choice;
 }
 
 /* Of one that was added just now: its devices are in the place of these, which are copied and

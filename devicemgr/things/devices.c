@@ -197,9 +197,11 @@ static void rebuild(struct devices *devices, uint64_t now_ms, const struct devic
         sorted[i] = (uint32_t)i;
     if (!is_in_order(entries, entries_len))
         qsort_r(sorted, entries_len, sizeof *sorted, order_by_id, (void *)entries);
-    *devices = (struct devices){.changes = old.changes};
+    *devices = (struct devices){.changes = old.changes, .shrunk_ms = old.shrunk_ms};
     build(devices, &old, now_ms, entries, sorted, entries_len, change);
     change->removed = old.len - (devices->len - change->added);
+    if (change->removed > 0)
+        devices->shrunk_ms = now_ms;
     devices_fini(&old);
     free(sorted);
 }

@@ -28,6 +28,8 @@ struct devices {
     size_t healthy;
     size_t bytes;     /* in memory: devices_bytes_of() of each */
     uint64_t changes; /* how many snapshots differed from the one before */
+    uint64_t
+        shrunk_ms; /* when one last had a device no more that the one before had; 0: none has */
     struct device *by_id;
     uint32_t *order; /* the last snapshot's n-th entry is items[order[n]]; NULL: unusable */
     size_t order_len;

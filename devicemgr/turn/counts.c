@@ -163,3 +163,8 @@ size_t devicemgr_held_twice(const struct devicemgr *mgr)
         twice += o->len > 1 && is_held_twice(state, o);
     return twice;
 }
+
+uint64_t devicemgr_replaced(const struct devicemgr *mgr)
+{
+    return mgr->state.replaced;
+}

@@ -62,6 +62,8 @@ static struct devicemgr_allocation row_of(const struct state *state, const struc
         .since_ms_ago = ago(state->now_ms, a->known_ms),
         .ids = (const char *const *)a->ids.v,
         .ids_len = a->ids.len,
+        .asked = (const char *const *)a->asked.v,
+        .asked_len = a->asked.len,
         .own_choice = a->own_choice,
         .claimed = a->claimed,
         .stored = allocation_durable(a),

@@ -101,7 +101,8 @@ static void find_holders(struct telling *telling, const char *id)
     for (size_t i = 0; i < owners_len(askers); i++) {
         const struct allocation *a = askers->v[i];
 
-        if (!facts_pod_over(state, a->pod_uid) && !is_told(telling, a->pod_uid, a->container))
+        if (allocation_promised(a) && !facts_pod_over(state, a->pod_uid) &&
+            !is_told(telling, a->pod_uid, a->container))
             add_holder(telling, a->pod_uid, a->container, "promised");
     }
     for (size_t i = 0; i < owners_len(holds); i++) {
@@ -168,7 +169,8 @@ static void find_sources(struct telling *telling, const char *after)
         if (strcmp(a->resource, resource) == 0 &&
             (holders_keeps(state, a) || a->shown == SHOWN_HELD))
             add_source(telling, &a->ids, after);
-        if (strcmp(a->resource, resource) == 0 && !facts_pod_over(state, a->pod_uid))
+        if (strcmp(a->resource, resource) == 0 && allocation_promised(a) &&
+            !facts_pod_over(state, a->pod_uid))
             add_source(telling, &a->asked, after);
     }
     for (const struct kubelet_hold *h = state->kubelet.holds; h; h = h->hh.next) {

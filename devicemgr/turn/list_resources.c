@@ -44,7 +44,7 @@ static bool is_first(const struct state *state, const char *resource, const char
     for (size_t i = 0; i < owners_len(askers); i++) {
         const struct allocation *asker = askers->v[i];
 
-        if (!facts_pod_over(state, asker->pod_uid))
+        if (allocation_promised(asker) && !facts_pod_over(state, asker->pod_uid))
             return asker == allocation;
     }
     for (size_t i = 0; i < owners_len(holds); i++) {

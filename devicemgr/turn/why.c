@@ -281,7 +281,7 @@ static void demand_of(const struct state *state, const struct allocation *first,
                                       .token = !a->own_choice,
                                       .claimed = a->claimed};
         if (item->token)
-            ids_copy(&item->ids, a->ids.v, a->ids.len);
+            ids_copy(&item->ids, allocation_asked(a)->v, allocation_asked(a)->len);
     }
     request_sort(&demand->request);
     demand->read = true;

@@ -204,6 +204,8 @@ static void explain_unhealthy(const struct state *state, const struct demand *de
     }
     if (reason->kind == REASON_TOO_FEW_ARE_HEALTHY)
         text_add(text, "; asked %zu, free and healthy %zu", reason->asked, reason->free);
+    else if (reason->kind == REASON_NO_OTHER_DEVICE)
+        text_add(text, "; no other is free to be in their place");
 }
 
 static void explain_too_few(const struct state *state, const struct demand *demand,
@@ -427,6 +429,7 @@ static const struct kind KINDS[REASON_KINDS] = {
     [REASON_RESOURCE_UNKNOWN] = {"resource-unknown", CODE_FAILED_PRECONDITION, explain_unknown, ""},
     [REASON_PLUGIN_AWAY] = {"plugin-away", CODE_UNAVAILABLE, explain_away, ""},
     [REASON_DEVICES_UNHEALTHY] = {"devices-unhealthy", CODE_UNAVAILABLE, explain_unhealthy, ""},
+    [REASON_NO_OTHER_DEVICE] = {"no-other-device", CODE_UNAVAILABLE, explain_unhealthy, ""},
     [REASON_TOO_FEW_ARE_HEALTHY] = {"too-few-are-healthy", CODE_UNAVAILABLE, explain_unhealthy, ""},
     [REASON_TOO_FEW_DEVICES] = {"too-few-devices", CODE_RESOURCE_EXHAUSTED, explain_too_few, ""},
     [REASON_RESOURCE_WITHDRAWN] = {"resource-withdrawn", CODE_FAILED_PRECONDITION,

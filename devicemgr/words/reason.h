@@ -48,6 +48,7 @@ enum reason_kind {
     REASON_RESOURCE_UNKNOWN,    /* `ids`: the names that are known; `by_token` */
     REASON_PLUGIN_AWAY,         /* or it has not listed; `ids`: those that are wanted */
     REASON_DEVICES_UNHEALTHY,   /* `ids` are, since `since_ms`; `missing` are not listed */
+    REASON_NO_OTHER_DEVICE,     /* likewise; none is free to be in their place */
     REASON_TOO_FEW_ARE_HEALTHY, /* likewise; and `asked`, `free` */
     REASON_TOO_FEW_DEVICES,     /* `asked`, `free`, `healthy` of `all` */
 

@@ -30,6 +30,8 @@ static const char *const REMEDIES[REASON_KINDS] = {
     [REASON_PLUGIN_AWAY] = "start the resource's plugin: look at its pod or unit, and its log",
     [REASON_DEVICES_UNHEALTHY] = "the plugin must list the devices as healthy: look at its log and "
                                  "the hardware",
+    [REASON_NO_OTHER_DEVICE] = "a pod that has such devices must end, or the plugin list them as "
+                               "healthy: look at its log and the hardware",
     [REASON_TOO_FEW_ARE_HEALTHY] =
         "the plugin must list more devices as healthy, or a pod that has "
         "some must end",

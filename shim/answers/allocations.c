@@ -18,6 +18,7 @@ json_t *answer_allocation(const Control__V1__Allocation *row, char *const *ids, 
     json_value_set(one, "container", json_value_text(row->container));
     json_value_set(one, "resource", json_value_text(row->resource));
     json_value_set(one, "ids", json_value_texts(ids, ids_len));
+    json_value_set(one, "asked", json_value_texts(row->asked, row->n_asked));
     json_value_set(one, "state", json_value_text(row->state));
     json_value_set(one, "since", answer_ago(row->since_ms));
     json_value_set(one, "chosenBy", json_value_text(answer_chosen_by(row)));

@@ -51,6 +51,22 @@ static void add_waits(struct list *list, Control__V1__Allocation *row,
     }
 }
 
+/* The first ones, for people: who counts them has `ids`, which are as many. */
+#define ASKED_MAX 64
+
+static void add_asked(struct list *list, Control__V1__Allocation *row,
+                      const struct devicemgr_allocation *is)
+{
+    size_t len = is->asked_len < ASKED_MAX ? is->asked_len : ASKED_MAX;
+
+    row->asked = list_alloc(list, len, sizeof *row->asked);
+    while (row->n_asked < len) {
+        row->asked[row->n_asked] = list_id(list, is->asked[row->n_asked]);
+        row->n_asked++;
+        list->bytes += 4; /* its tag and length */
+    }
+}
+
 /* As many as there is room for, one at least if there are, from `told` on. How many are told
  * then. */
 static size_t add_ids(struct list *list, Control__V1__Allocation *row,
@@ -88,6 +104,7 @@ static bool on_allocation(void *user, const struct devicemgr_allocation *is)
     row->claimed = is->claimed;
     row->stored = is->stored;
     row->cached = is->cached;
+    add_asked(list, row, is);
     add_waits(list, row, is);
     told = add_ids(list, row, is, told);
     if (told < is->ids_len)

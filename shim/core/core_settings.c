@@ -71,6 +71,8 @@ static const struct devicemgr_resource_settings *resources_of(const struct confi
             .exclusive = from->exclusive,
             .taint_unhealthy_after_ms = from->taint_unhealthy_after_ms,
             .dra = from->dra,
+            .replace = from->replace,
+            .replace_after_ms = from->replace_after_ms,
             .attributes = attributes_of(from),
             .attributes_len = from->attributes_len,
         };

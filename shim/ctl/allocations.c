@@ -52,12 +52,29 @@ static char *join(char *const *texts, size_t len, size_t most)
     return text;
 }
 
+/* "g1", or "g1 (for g0)": what it is in the place of. */
+static char *devices_of(const struct merged *merged, size_t most)
+{
+    const Control__V1__Allocation *row = merged->row;
+    char *ids = join(merged->ids, merged->ids_len, most);
+    char *asked, *both;
+
+    if (row->n_asked == 0)
+        return ids;
+    asked = join(row->asked, row->n_asked, most);
+    if (asprintf(&both, "%s (for %s)", ids, asked) < 0)
+        abort(); /* out of memory */
+    free(ids);
+    free(asked);
+    return both;
+}
+
 static void put_row(const struct listing *listing, const struct merged *merged)
 {
     const Control__V1__Allocation *row = merged->row;
     struct table *table = listing->table;
     bool wide = listing->show->format == SHOW_WIDE;
-    char *ids = join(merged->ids, merged->ids_len, wide ? SIZE_MAX : IDS_SHOWN);
+    char *ids = devices_of(merged, wide ? SIZE_MAX : IDS_SHOWN);
     char *waits = join(row->waits, row->n_waits, SIZE_MAX);
     char since[SHOW_AGE_BYTES];
 

@@ -162,6 +162,9 @@ static void put_devices(struct exposition *e, const struct devicemgr *core)
         "Devices of exclusive resources that several running containers have: never but by who "
         "makes containers beside the shim.",
         (double)devicemgr_held_twice(core));
+    put_counter(e, "replacements_total",
+                "Times that a container was given devices in the place of what was lost.",
+                devicemgr_replaced(core));
 }
 
 static void put_refusal(void *user, const char *reason, int code, uint64_t count)

@@ -145,7 +145,7 @@ def test_allocations(two_pods):
     one = item(shim, "allocations")
     assert without(one, "since") == {
         "namespace": "default", "pod": "web", "uid": web.uid, "container": "main",
-        "resource": GPU, "ids": ["g0"], "state": "running", "chosenBy": "shim", "stored": True,
+        "resource": GPU, "ids": ["g0"], "asked": [], "state": "running", "chosenBy": "shim", "stored": True,
         "optionsCached": True, "waitsFor": []}
     for filters in ((GPU,), ("-p", "web"), ("--pod", web.uid), ("-p", "default/web"),
                     ("-n", "default")):

@@ -148,6 +148,18 @@ def a_device_of_one_that_no_longer_runs(stage):
     stage.wait("freed", RESOURCE=GPU, POD="default/web", CONTAINER="app")
 
 
+@provokes("replaced")
+def a_device_that_is_lost(stage):
+    shim = stage.shim(resources=[{"name": GPU, "replace": True, "replace_after": "0s"}])
+    plugin = stage.plugin(shim, "g0", "g1")
+    client = stage.client(shim)
+    pod = client.run_pod("web", annotations=by_annotation("app", f"{GPU}=1"))
+    client.StopContainer(container_id=client.run(pod, "app"))
+    plugin.set_devices(["g1"])
+    client.create(pod, "app")
+    stage.wait("replaced", RESOURCE=GPU, POD="default/web", CONTAINER="app")
+
+
 @provokes("adopted")
 def one_that_the_kubelet_gave_a_device_itself(stage):
     shim = stage.shim()

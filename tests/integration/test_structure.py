@@ -23,7 +23,7 @@ NOUNS = {"things/allocation": ("allocation", "allocations"),
                           "task_why"),
          "machines/runtime": ("runtime", "listed", "rebuild", "adopt")}
 LINES_MAX = 500
-RULES = ("rules/usable.c", "rules/holders.c", "rules/selection.c", "rules/shown.c", "rules/choose.c",
+RULES = ("rules/usable.c", "rules/holders.c", "rules/selection.c", "rules/pool.c", "rules/replaceable.c", "rules/shown.c", "rules/choose.c",
          "rules/wanted.c", "rules/kept_back.c", "rules/releasable.c", "rules/without_driver.c", "rules/ended.c",
          "rules/tainted.c", "rules/evictable.c", "rules/claimed.c",
          "rules/leaving.c", "rules/lifted.c")

@@ -208,6 +208,17 @@ def devices_unhealthy(node):
     return pod, node.refused(pod, node.token())
 
 
+def no_other_device(node):
+    replacing = {"name": GPU, "replace": True, "replace_after": "0s", "hold": "0s"}
+    pod = node.start(["g0"], resources=[replacing]).pod(request=f"{GPU}=1")
+    container = node.client.run(pod, "main")
+    node.client.StopContainer(container_id=container)
+    node.client.RemoveContainer(container_id=container)
+    node.plugin.set_devices({"g0": False})
+    node.shim.wait_log("0 of 1 devices healthy")
+    return pod, node.refused(pod)
+
+
 def too_few_are_healthy(node):
     pod = node.start({"g0": False, "g1": True}).pod(request=f"{GPU}=2")
     return pod, node.refused(pod)
@@ -435,7 +446,7 @@ def claim_held(node):
 ROWS = {scenario.__name__.replace("_", "-"): scenario for scenario in (
     request_unreadable, annotations_off, namespace_not_allowed, names_too_long, no_pod_uid,
     other_pods_sandbox, request_changed, token_gone, taken_over, too_many_creates, sandbox_stops,
-    sandbox_removed, sandbox_not_ready, resource_unknown, plugin_away, devices_unhealthy,
+    sandbox_removed, sandbox_not_ready, resource_unknown, plugin_away, devices_unhealthy, no_other_device,
     too_few_are_healthy, too_few_devices, holder_runs, holder_asked, holder_unknown, holder_created,
     unlisted, unlisted_again, call_unanswered, call_failed, answer_too_large, rows_unread, unstored,
     store_failed, devices_cordoned, too_few_are_uncordoned, resource_withdrawn,

@@ -286,10 +286,11 @@ static void on_preferred(void *user, uint64_t number, const char *const *ids, si
 static void on_event(void *user, const struct devicemgr_event *event)
 {
     static const char *const NAMES[] = {
-        "registered",   "lost",         "back",           "removed",     "allocated",
-        "released",     "taken",        "held-back",      "refused",     "ending",
-        "ended",        "spared",       "shutdown",       "driver-came", "driver-went",
-        "driver-moved", "slices-wiped", "claim-prepared", "claim-owed",  "claim-unprepared"};
+        "registered",      "lost",         "back",         "removed",        "allocated",
+        "released",        "taken",        "replaced",     "held-back",      "refused",
+        "ending",          "ended",        "spared",       "shutdown",       "driver-came",
+        "driver-went",     "driver-moved", "slices-wiped", "claim-prepared", "claim-owed",
+        "claim-unprepared"};
     struct world *w = user;
     char *text;
 

@@ -1,0 +1,26 @@
+/*
+ * The devices of a resource that are free for a pod.
+ */
+#ifndef DEVICEMGR_RULES_POOL_H
+#define DEVICEMGR_RULES_POOL_H
+
+#include <stddef.h>
+
+#include "devicemgr/rules/choose.h"
+#include "devicemgr/rules/wanted.h"
+#include "devicemgr/things/ids.h"
+
+struct pool {
+    struct candidate *candidates; /* the healthy ones, in natural order of ids */
+    size_t len;
+    size_t reused;
+    size_t free;          /* healthy or not */
+    struct ids kept_back; /* by the operator: healthy ones, which are not candidates; so are */
+    struct ids tainted;
+};
+
+/* There is the resource. The caller gives it to pool_fini(). */
+struct pool pool_fill(const struct state *state, const struct wanted *wanted);
+void pool_fini(struct pool *pool);
+
+#endif

@@ -1,0 +1,28 @@
+/*
+ * Whether devices that a container is to have are lost, and what it may have in their place
+ * (settings.replace; README.md, "Allocation").
+ *
+ * Lost is what a plugin that serves does not list, or says to be unhealthy, for
+ * settings.replace_after_ms. One that is away says nothing of its devices; one that is back, or has
+ * taken devices from its list, is heard for as long before what is not there counts as lost.
+ */
+#ifndef DEVICEMGR_RULES_REPLACEABLE_H
+#define DEVICEMGR_RULES_REPLACEABLE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "devicemgr/rules/wanted.h"
+#include "devicemgr/things/ids.h"
+
+/* From when on those of `ids` that cannot be used are lost, all of them; UINT64_MAX: they never
+ * are, or the settings do not say that others may be in their place. */
+uint64_t replaceable_from_ms(const struct state *state, const struct wanted *wanted,
+                             const struct ids *ids);
+
+/* What may be had instead of `ids`: those of them that can be used, and others that are free for
+ * the pod. Added to `out`, sorted; false: too few are free, and nothing is added. */
+bool replaceable_choose(const struct state *state, const struct wanted *wanted,
+                        const struct ids *ids, struct ids *out);
+
+#endif
