@@ -75,14 +75,15 @@ struct devicemgr_driver {
     const char *name;
     const char *const *services; /* of the newest instance, or of the last that there was */
     size_t services_len;
-    bool registered;  /* some instance is */
-    bool connected;   /* and one can be called */
-    uint64_t away_ms; /* not connected: since when, on the clock of now_ms */
-    const char *why;  /* likewise, for people; "": nothing is known of it */
-    bool wiped;       /* likewise: devicemgr_driver_wiped() */
-    bool moved;       /* likewise: devicemgr_driver_moved() */
-    size_t claims;    /* those that it may have something of */
-    size_t owed;      /* of them: it is still to be told to unprepare them */
+    bool registered;   /* some instance is */
+    bool connected;    /* and one can be called */
+    uint64_t away_ms;  /* not connected: since when, on the clock of now_ms */
+    const char *why;   /* likewise, for people; "": nothing is known of it */
+    bool wiped;        /* likewise: devicemgr_driver_wiped() */
+    bool moved;        /* likewise: devicemgr_driver_moved() */
+    uint64_t moved_ms; /* and since when, or since when there is this process, if it is less long */
+    size_t claims;     /* those that it may have something of */
+    size_t owed;       /* of them: it is still to be told to unprepare them */
 };
 /* Another number whenever what devicemgr_drivers() says may differ, but for its counts; never 0. */
 uint64_t devicemgr_drivers_version(const struct devicemgr *mgr);

@@ -72,7 +72,7 @@ size_t fd_store_promised(const struct fd_store *store)
     return fd_store_usable(store) ? store->promised : 0;
 }
 
-static struct handed *find(struct fd_store *store, const char *prefix)
+static struct handed *find(const struct fd_store *store, const char *prefix)
 {
     for (size_t i = 0; store && i < store->len; i++) {
         if (store->handed[i].fd >= 0 && strncmp(store->handed[i].name, prefix, strlen(prefix)) == 0)
@@ -93,6 +93,11 @@ int fd_store_take(struct fd_store *store, const char *prefix, const char **name)
     if (name)
         *name = handed->name;
     return fd;
+}
+
+bool fd_store_has(const struct fd_store *store, const char *prefix)
+{
+    return find(store, prefix) != NULL;
 }
 
 static bool option_is(int fd, int option, int wanted)

@@ -49,6 +49,9 @@ size_t fd_store_promised(const struct fd_store *store);
 int fd_store_take(struct fd_store *store, const char *prefix, const char **name)
     __attribute__((warn_unused_result));
 
+/* Whether there is such a one, which is not taken. */
+bool fd_store_has(const struct fd_store *store, const char *prefix);
+
 /* The first listening unix stream socket of a socket unit's that was handed over: the caller's from
  * now on. -1: none. */
 int fd_store_take_socket(struct fd_store *store) __attribute__((warn_unused_result));

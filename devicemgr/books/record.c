@@ -372,7 +372,8 @@ int record_restore_driver(struct drivers *drivers, uint64_t now_ms,
 
         driver->stored = driver->restored = true;
         driver_set_wiped(driver, row->wiped);
-        driver_set_moved(driver, row->moved);
+        if (row->moved)
+            driver_set_moved(driver, now_ms);
         driver->was_elsewhere = row->was_elsewhere || row->moved;
         result = 0;
     }

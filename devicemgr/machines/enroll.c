@@ -129,7 +129,7 @@ static void note_moved(struct state *state, struct driver *driver)
 
     if (!endpoint || driver->moved || driver_usable(driver))
         return;
-    driver_set_moved(driver, true);
+    driver_set_moved(driver, state->now_ms);
     dirty_touch_driver(state, driver);
     log_driver(state, LEVEL_INFO, DEVICEMGR_LINE_DRIVER_MOVED, driver, endpoint,
                "has registered with the kubelet itself, whose it is until it is back", NULL);

@@ -113,9 +113,10 @@ void driver_set_wiped(struct driver *driver, bool wiped)
     driver->wiped = wiped;
 }
 
-void driver_set_moved(struct driver *driver, bool moved)
+void driver_set_moved(struct driver *driver, uint64_t now_ms)
 {
-    driver->moved = moved;
+    driver->moved = true;
+    driver->moved_ms = now_ms;
 }
 
 static const struct driver_instance *newest_connected(const struct driver_instance *instances)

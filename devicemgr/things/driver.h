@@ -42,7 +42,8 @@ struct driver {
     uint64_t away_ms;                  /* none is: since when */
     char *why;                         /* likewise; "": not known */
     bool wiped;                        /* likewise; its ResourceSlices are gone since then */
-    bool moved; /* likewise; it was seen with the kubelet itself since then */
+    bool moved;        /* likewise; it was seen with the kubelet itself since then, */
+    uint64_t moved_ms; /* and when that was, or when this process began, if that was later */
     bool
         was_elsewhere; /* so it was at some time: it may have claims of which nothing is known here,
                            or the kubelet those of which something is */
@@ -80,7 +81,7 @@ const struct driver_instance *driver_find_endpoint(const struct driver *driver,
                                                    const char *endpoint);
 /* Of one that is away. */
 void driver_set_wiped(struct driver *driver, bool wiped);
-void driver_set_moved(struct driver *driver, bool moved);
+void driver_set_moved(struct driver *driver, uint64_t now_ms);
 /* The one to call; NULL: it is away. */
 const struct driver_instance *driver_usable(const struct driver *driver);
 /* The same; of one that has moved, the one that can be called for what is left of it. NULL: none

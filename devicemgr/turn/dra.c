@@ -110,6 +110,7 @@ void devicemgr_drivers(const struct devicemgr *mgr,
             .why = connected ? "" : drivers[i]->why,
             .wiped = drivers[i]->wiped,
             .moved = drivers[i]->moved,
+            .moved_ms = drivers[i]->moved_ms,
             .claims = of ? of->len : 0,
             .owed = owed(mgr, drivers[i]),
         };

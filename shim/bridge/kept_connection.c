@@ -228,6 +228,19 @@ static bool is_socket(int fd)
     return fstat(fd, &st) == 0 && S_ISSOCK(st.st_mode);
 }
 
+static void prefix_of(const char *name, char prefix[FD_STORE_NAME_BYTES_MAX + 1])
+{
+    snprintf(prefix, FD_STORE_NAME_BYTES_MAX + 1, KEPT_CONNECTIONS "%s/", name);
+}
+
+bool kept_connections_handed(const struct fd_store *store, const char *name)
+{
+    char prefix[FD_STORE_NAME_BYTES_MAX + 1];
+
+    prefix_of(name, prefix);
+    return fd_store_has(store, prefix);
+}
+
 /* The next one's that was handed over, of which the manager may have lost some; -1 stands for
  * those. Its name is borrowed; NULL: there is none. */
 static const char *take(const struct kept_service *service, int fds[KEPT_DESCRIPTORS])
@@ -236,7 +249,7 @@ static const char *take(const struct kept_service *service, int fds[KEPT_DESCRIP
     const char *name;
     int first, second;
 
-    snprintf(prefix, sizeof prefix, KEPT_CONNECTIONS "%s/", service->name);
+    prefix_of(service->name, prefix);
     first = fd_store_take(service->store, prefix, &name);
     if (first < 0)
         return NULL;

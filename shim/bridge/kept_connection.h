@@ -42,6 +42,9 @@ int kept_connection_new(const struct kept_service *service, int fd,
  * were ended. */
 size_t kept_connections_resume(const struct kept_service *service,
                                struct kept_connections *connections, size_t *ended);
+/* Whether something was handed over to the service of that name, and not taken yet. `store` may be
+ * NULL. */
+bool kept_connections_handed(const struct fd_store *store, const char *name);
 /* Next: what came for the process before, and was not answered, is asked. */
 void kept_connections_go_on(const struct kept_connections *connections);
 /* This process lives: see kept_socket_settled(). */

@@ -104,6 +104,7 @@ static void add(void *user, const struct devicemgr_driver *driver)
     out->n_services = driver->services_len;
     out->serves = serves(filling->shown, driver);
     out->moved = driver->moved;
+    out->moved_ms = driver->moved ? driver->moved_ms : 0;
     if (out->serves && masked_until_ms(filling->shown, driver) < filling->shown->next_ms)
         filling->shown->next_ms = masked_until_ms(filling->shown, driver);
     message->drivers =

@@ -252,6 +252,25 @@ def test_a_driver_that_the_daemon_is_about_to_reach_is_gone_on_with(kept, kubele
     assert instance.losses() == 0 and kubelet.deregistered == []
 
 
+def test_one_that_has_moved_is_handed_over_by_the_next_process(kept, kubelet, feed):
+    """A bridge that is killed while the kubelet is given the time to take the driver's own: ours is there until that
+    is over, and answers."""
+    instance = kubelet.wait_at_work(GPU)
+    not_over_ms = time.clock_gettime_ns(time.CLOCK_BOOTTIME) // 1_000_000 + 3_600_000
+    feed.show_drivers({GPU: None}, moved={GPU: not_over_ms})
+    for count in range(2):
+        kept.kill()
+        kept.start()
+        feed.wait_watched(2 + count)
+        assert kubelet.prepare(GPU, [claim("c-1")])["c-1"].devices
+    assert instance.losses() == 0 and kubelet.deregistered == []
+    kept.kill()
+    feed.show_drivers({GPU: None}, moved={GPU: 1})  # long ago
+    kept.start()
+    kubelet.wait_gone(GPU)
+    assert registrations(kept) == []
+
+
 def test_a_bridge_told_to_restart_leaves_it_all(kept, kubelet, feed):
     instance = kubelet.wait_at_work(GPU)
     for _ in range(3):

@@ -187,6 +187,27 @@ def test_pods_come_all_the_while(shim, bridge, kubelet, make_driver, make_direct
     assert arrivals.failed == []
 
 
+def test_a_bridge_that_is_killed_while_both_are_there(shim, bridge, kubelet, make_driver, make_direct, closing):
+    """The next one goes on with ours, which is to be there until the kubelet has had its time, and answers what was asked
+    of the one before."""
+    ours = make_driver()
+    kubelet.wait_at_work(GPU)
+    wait_until(lambda: row(shim)["kubelet"] == "registered", "it is known that the kubelet has ours")
+    arrivals = closing(Arrivals(kubelet))
+    direct = make_direct(ours)
+    with kubelet.standing_still():
+        bridge.kill()
+        ours.stop()
+        direct.start()
+        wait_until(lambda: row(shim)["state"] == "moved", "it is known that it has moved")
+    bridge.start()
+    bridge.wait_log(f"driver {GPU}: shown to the kubelet", 2)
+    wait_taken(kubelet, direct)
+    arrivals.wait_more()
+    arrivals.close()
+    assert arrivals.failed == []
+
+
 def test_what_waits_is_asked_there(shim, bridge, kubelet, make_driver, make_direct):
     """The kubelet tries what failed again only after more than a minute."""
     ours = make_driver()

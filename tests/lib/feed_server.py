@@ -44,7 +44,7 @@ class Shown:
 
 class FeedServer:
     """`prefer`: a handler(request, context) -> ids; None: nothing is preferred. `drivers`: {name: services}
-    of those that serve; None: of a release that knows of none. `claims`: a handler(method, request,
+    of those that serve; None: of a release that knows of none. `moved`: {name: since when} of drivers that have moved. `claims`: a handler(method, request,
     context) -> [ClaimAnswer]. `health`: [DeviceHealth] of the feed that are known; None: of a release that
     knows of none."""
 
@@ -55,6 +55,7 @@ class FeedServer:
         self.watch_fails = watch_fails
         self.resources = {}
         self.drivers = None
+        self.moved = {}
         self.claims = None
         self.health = []
         self.asked = []  # (method, claims' uids) that came
@@ -118,9 +119,9 @@ class FeedServer:
             for stream in self._streams:
                 stream.put(self._message())
 
-    def show_drivers(self, drivers):
+    def show_drivers(self, drivers, moved=None):
         with self._lock:
-            self.drivers = drivers
+            self.drivers, self.moved = drivers, moved or {}
             for stream in self._driver_streams:
                 stream.put(self._drivers_message())
 
@@ -139,7 +140,8 @@ class FeedServer:
     def _drivers_message(self):
         """One whose services are None does not serve."""
         return bridge.WatchDriversResponse(drivers=[
-            bridge.Driver(name=name, services=self.drivers[name] or (), serves=bool(self.drivers[name]))
+            bridge.Driver(name=name, services=self.drivers[name] or (), serves=bool(self.drivers[name]),
+                          moved=name in self.moved, moved_ms=self.moved.get(name, 0))
             for name in sorted(self.drivers)])
 
     def send(self, message):

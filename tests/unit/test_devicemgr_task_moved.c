@@ -28,6 +28,19 @@ static bool is_moved(const struct world *w)
     return is;
 }
 
+static void add_moved_ms(void *user, const struct devicemgr_driver *driver)
+{
+    *(uint64_t *)user = driver->moved_ms;
+}
+
+static uint64_t moved_ms(const struct world *w)
+{
+    uint64_t ms = 0;
+
+    devicemgr_drivers(w->mgr, add_moved_ms, &ms);
+    return ms;
+}
+
 static void gone_and_moved(struct world *w)
 {
     driver_deregister(w, 1);
@@ -54,11 +67,15 @@ static void that_it_has_is_known_until_it_is_back(void **state)
     expect_event(w, "driver-went " DRIVER);
     expect_event(w, "driver-moved " DRIVER " [] -/-/- -: /k/9.sock");
     assert_true(is_moved(w));
+    assert_int_equal(moved_ms(w), w->now_ms);
+    w->now_ms += 1000;
     assert_false(devicemgr_drivers_sought(w->mgr));
     assert_true(moved(w, 10, "/k/10.sock")); /* a roll-over there */
     expect_no_event(w);
+    assert_int_equal(moved_ms(w), w->now_ms - 1000);
     world_restart(w);
     assert_true(is_moved(w));
+    assert_int_equal(moved_ms(w), w->now_ms); /* when it was nobody can tell */
     expect_drivers(w, DRIVER "?");
     driver_register(w, 2, DRIVER, "/x/2.sock");
     expect(w, "driver 2 registered");

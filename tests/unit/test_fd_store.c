@@ -166,6 +166,7 @@ static void no_store_has_and_keeps_nothing(void **state)
     (void)state;
     assert_false(fd_store_usable(NULL));
     assert_int_equal(fd_store_take(NULL, "", NULL), -1);
+    assert_false(fd_store_has(NULL, ""));
     assert_int_equal(fd_store_take_socket(NULL), -1);
     fd_store_drop(NULL, "");
     assert_int_equal(fd_store_put(NULL, "a", 0), -ENOTCONN);
@@ -250,7 +251,9 @@ static void take_by_name(void)
     for (int fd = 3; fd < 7; fd++)
         NEED(fcntl(fd, F_GETFD) == FD_CLOEXEC);
     NEED(fd_store_take(store, "endpoint/b.sock/", NULL) == -1);
+    NEED(fd_store_has(store, "endpoint/a.sock/") && !fd_store_has(store, "endpoint/b.sock/"));
     NEED(fd_store_take(store, "endpoint/a.sock/", &name) == 4);
+    NEED(!fd_store_has(store, "endpoint/a.sock/"));
     NEED(strcmp(name, "endpoint/a.sock/17") == 0);
     NEED(fd_store_take(store, "endpoint/a.sock/", NULL) == -1);
     NEED(fd_store_take(store, "connection", &name) == 3 && strcmp(name, "connection") == 0);

@@ -13,6 +13,7 @@
 #include "cri-proto/pluginregistration_v1.pb-c.h"
 #include "shim/bridge/dra/claims_call.h"
 #include "shim/bridge/dra/health_streams.h"
+#include "shim/bridge/kept_connection.h"
 #include "shim/bridge/kept_server.h"
 #include "shim/bridge/limits.h"
 #include "shim/bridge/names.h"
@@ -271,10 +272,24 @@ static void set_services(struct stand_in *stand_in, char *const *services, size_
         stand_in->services[stand_in->services_len++] = must(strdup(KNOWN[i]));
 }
 
+static char *endpoint_name_of(const struct stand_in_world *world, const char *name)
+{
+    return name_socket(world->endpoint_dir, "", name, ".sock");
+}
+
+bool stand_in_is_left(const struct stand_in_world *world, const char *name)
+{
+    char *endpoint_name = endpoint_name_of(world, name);
+    bool is = endpoint_name && kept_connections_handed(world->store, endpoint_name);
+
+    free(endpoint_name);
+    return is;
+}
+
 struct stand_in *stand_in_new(const struct stand_in_world *world, const char *name,
                               char *const *services, size_t services_len)
 {
-    char *endpoint_name = name_socket(world->endpoint_dir, "", name, ".sock"),
+    char *endpoint_name = endpoint_name_of(world, name),
          *first_door = door_name(world->registry_dir, name, &(struct file_identity){0}, 0);
     struct socket_place place = {
         .dir = world->endpoint_dir, .dir_mode = DIR_MODE, .name = endpoint_name};

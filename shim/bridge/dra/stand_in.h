@@ -38,6 +38,10 @@ struct stand_in_world {
     bool leaves;              /* stand_in_free() leaves to the next process what the store keeps */
 };
 
+/* Whether the kubelet has a connection to the endpoint of a process before, with which
+ * stand_in_new() would go on. */
+bool stand_in_is_left(const struct stand_in_world *world, const char *name);
+
 /* `services` as the driver registered them, in its order. NULL: there is no room for its sockets'
  * paths; said in the log. */
 struct stand_in *stand_in_new(const struct stand_in_world *world, const char *name,

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "cri-proto/methods.h"
+#include "shim/boot_clock.h"
 #include "shim/bridge/dra/health_watch.h"
 #include "shim/log.h"
 #include "shim/must.h"
@@ -67,6 +68,24 @@ static void forget_health(struct stand_ins *stand_ins, size_t i)
     health_words_forget_all(&stand_ins->health.words, stand_in_name(stand_ins->shown[i]));
 }
 
+static void add(struct stand_ins *stand_ins, const Bridge__V1__Driver *message)
+{
+    size_t i = stand_ins->len;
+
+    if (i == STAND_INS_MAX) {
+        log_warning("driver %s: there are %d already; not shown", message->name, STAND_INS_MAX);
+        return;
+    }
+    stand_ins->shown[i] =
+        stand_in_new(&stand_ins->world, message->name, message->services, message->n_services);
+    if (!stand_ins->shown[i])
+        return;
+    stand_ins->confirmed[i] = stand_ins->registered[i] = false;
+    stand_ins->moved_ms[i] = 0;
+    stand_ins->len++;
+    log_info("driver %s: shown to the kubelet", message->name);
+}
+
 static void show(struct stand_ins *stand_ins, const Bridge__V1__Driver *message)
 {
     size_t i = find(stand_ins, message->name);
@@ -74,22 +93,28 @@ static void show(struct stand_ins *stand_ins, const Bridge__V1__Driver *message)
     if (i < stand_ins->len &&
         !stand_in_has_services(stand_ins->shown[i], message->services, message->n_services))
         withdraw(stand_ins, i, "it has other services now");
+    if (find(stand_ins, message->name) == stand_ins->len)
+        add(stand_ins, message);
     i = find(stand_ins, message->name);
-    if (i == STAND_INS_MAX) {
-        log_warning("driver %s: there are %d already; not shown", message->name, STAND_INS_MAX);
+    if (i == stand_ins->len)
         return;
-    }
-    if (i == stand_ins->len) {
-        stand_ins->shown[i] =
-            stand_in_new(&stand_ins->world, message->name, message->services, message->n_services);
-        if (!stand_ins->shown[i])
-            return;
-        stand_ins->registered[i] = false;
-        stand_ins->len++;
-        log_info("driver %s: shown to the kubelet", message->name);
-    }
     stand_ins->confirmed[i] = true;
     stand_ins->moved_ms[i] = 0;
+}
+
+/* What the kubelet has of one that has moved, and a process before was about to withdraw: that is
+ * for us to do, when its time has come. */
+static void take_up_moved(struct stand_ins *stand_ins,
+                          const Bridge__V1__WatchDriversResponse *message)
+{
+    for (size_t i = 0; i < message->n_drivers; i++) {
+        const Bridge__V1__Driver *driver = message->drivers[i];
+
+        if (driver->moved && driver->moved_ms && !driver->serves &&
+            find(stand_ins, driver->name) == stand_ins->len &&
+            stand_in_is_left(&stand_ins->world, driver->name))
+            add(stand_ins, driver);
+    }
 }
 
 static const Bridge__V1__Driver *find_message(const Bridge__V1__WatchDriversResponse *message,
@@ -122,6 +147,15 @@ static void withdraw_moved(struct stand_ins *stand_ins)
     }
 }
 
+/* The loop's time, never 0. */
+static uint64_t since_when(const struct stand_ins *stand_ins, const Bridge__V1__Driver *moved)
+{
+    uint64_t boot_ms = boot_now_ms(), now_ms = uv_now(stand_ins->world.loop);
+    uint64_t ago_ms = moved->moved_ms && moved->moved_ms < boot_ms ? boot_ms - moved->moved_ms : 0;
+
+    return ago_ms < now_ms ? now_ms - ago_ms : 1;
+}
+
 static void note_moved(struct stand_ins *stand_ins, const Bridge__V1__WatchDriversResponse *message)
 {
     for (size_t i = 0; i < stand_ins->len; i++) {
@@ -129,7 +163,7 @@ static void note_moved(struct stand_ins *stand_ins, const Bridge__V1__WatchDrive
 
         if (!found || !found->moved || stand_ins->moved_ms[i])
             continue;
-        stand_ins->moved_ms[i] = uv_now(stand_ins->world.loop);
+        stand_ins->moved_ms[i] = since_when(stand_ins, found);
         stand_in_end_health(stand_ins->shown[i]);
     }
 }
@@ -211,6 +245,7 @@ static void on_message(struct rpc_call *call, const ProtobufCMessage *message, v
 
     (void)call;
     withdraw_gone(stand_ins, response);
+    take_up_moved(stand_ins, response);
     note_moved(stand_ins, response);
     withdraw_moved(stand_ins);
     for (size_t i = 0; i < response->n_drivers; i++) {

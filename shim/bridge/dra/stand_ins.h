@@ -7,7 +7,8 @@
  * One that has registered with the kubelet itself is withdrawn once the kubelet has had the time to
  * take that one, and it has answered what it was asked: the kubelet tries what failed again only
  * after more than a minute. Of two it asks the newest. Its streams of health end at once: with a
- * stream the kubelet forgets what it knows of the driver's devices, whoever has said it.
+ * stream the kubelet forgets what it knows of the driver's devices, whoever has said it. What a
+ * process that was killed meanwhile has left of that is the next one's to do.
  */
 #ifndef SHIM_BRIDGE_DRA_STAND_INS_H
 #define SHIM_BRIDGE_DRA_STAND_INS_H
