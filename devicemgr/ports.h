@@ -230,10 +230,11 @@ struct devicemgr_ports {
     void (*driver_unprepare)(void *user, uint64_t instance, uint64_t call,
                              const struct devicemgr_claim *claim, uint64_t timeout_ms);
     /* As driver_unprepare, of what is owed to a driver that is the kubelet's by now, or was since,
-     * which may have had the claim prepared again: if that has it in its own books nothing is sent,
-     * and devicemgr_claim_in_use() is told. `asked`: the kubelet waits here for a prepare of it, and
-     * has it in its books for that alone, unless they have the driver's answer to an earlier one.
-     * Not called where nobody calls devicemgr_driver_moved(). */
+     * or may have been before a restart: the kubelet may have had the claim prepared again. If it
+     * has it in its own books nothing is sent, and devicemgr_claim_in_use() is told. `asked`: the
+     * kubelet waits here for a prepare of it, and has it in its books for that alone, unless they
+     * have the driver's answer to an earlier one. NULL: nobody can say, and driver_unprepare is
+     * called. */
     void (*driver_settle)(void *user, uint64_t instance, uint64_t call,
                           const struct devicemgr_claim *claim, bool asked, uint64_t timeout_ms);
     /* A claim is asked for: what is allocated to it now is to be told

@@ -241,7 +241,10 @@ static void carry_out(const struct action *a, const struct devicemgr_ports *port
         ports->driver_unprepare(user, a->subject, a->call, a->claim, a->timeout_ms);
         break;
     case ACTION_DRIVER_SETTLE:
-        ports->driver_settle(user, a->subject, a->call, a->claim, a->asked, a->timeout_ms);
+        if (ports->driver_settle)
+            ports->driver_settle(user, a->subject, a->call, a->claim, a->asked, a->timeout_ms);
+        else
+            ports->driver_unprepare(user, a->subject, a->call, a->claim, a->timeout_ms);
         break;
     case ACTION_CLAIM_LOOK:
         if (ports->claim_look)

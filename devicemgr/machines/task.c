@@ -167,7 +167,7 @@ static void owed(struct tasks *tasks, struct task *task, const struct driver_ins
         task_answer_unprepared(tasks, task);
     if (!instance)
         return;
-    task->settles = !again && may_be_again(tasks, task->claim);
+    task->settles = !again && (may_be_again(tasks, task->claim) || task->claim->earlier);
     asked = task->settles && task_is_asked(task, TASK_PREPARE);
     if (asked && !task->settles_asked) /* in whose way it was may not be any more */
         task_owed_anew(task);

@@ -196,6 +196,7 @@ static void enter(struct claim *claim, enum claim_state state, uint64_t now_ms)
     claim->unanswered =
         state == CLAIM_SENT || (claim->unanswered && state != CLAIM_PREPARED && state != CLAIM_NEW);
     claim->moved = claim->moved && state != CLAIM_NEW;
+    claim->earlier = claim->earlier && state == CLAIM_OWED;
     if (state == CLAIM_SENT) /* of what is allocated now */
         claim->local = claim->local && !claim_local_doubted(claim);
 }
@@ -214,6 +215,7 @@ void claim_set_restored(struct claim *claim, enum claim_state state, uint64_t no
     assert(claim->state == CLAIM_NEW && claim_state_kept(state));
     enter(claim, state, now_ms);
     claim->durable = true;
+    claim->earlier = state == CLAIM_OWED;
     claim->sent = sent;
     claim->unanswered = unanswered || state == CLAIM_SENT;
     claim->local = local;

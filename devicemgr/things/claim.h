@@ -64,7 +64,9 @@ struct claim {
     bool unanswered; /* likewise since the answer, after which it may have others than those */
     bool moved;      /* its driver was the kubelet's since it was asked for, or is OWED, here: that
                         may have it again, or no more */
-    bool local;      /* its devices are this node's alone, as was seen once */
+    bool earlier; /* it is OWED by who was here before: while nobody was, the kubelet may have had
+                        its driver, and may have it again */
+    bool local;   /* its devices are this node's alone, as was seen once */
     /* Its allocation, as far as it is this driver's, told since it was asked for last. */
     bool allocation_known;
     bool allocated;

@@ -307,3 +307,36 @@ def test_it_is_told_what_it_is_owed(shim, agent, bridge, kubelet, server, make_d
     ours.calls.clear()
     assert kubelet.prepare(GPU, [claim("c-1")])["c-1"].devices and ours.calls_of("NodeUnprepareResources") == []
     assert row(shim)["claims"] == {**row(shim)["claims"], "owed": 0, "known": 1}
+
+
+@pytest.mark.parametrize("dra", [{"mask": "0s", "wipe_after": "1h"}])
+@pytest.mark.parametrize("with_agent", [True])
+def test_there_and_back_while_there_is_no_daemon(shim, agent, bridge, kubelet, server, make_driver, make_direct, directory):
+    """Nobody of ours has seen it there: what was put off before is not taken from a pod that has it since, and what
+    was prepared there is unprepared here."""
+    publish(server, GPU)
+    ours = make_driver()
+    ours.on_prepare = lambda one: [dra_messages.Device(pool_name=NODE, device_name="dev-0")]
+    kubelet.wait_registered(GPU)
+    server.wait_watched("resourceslices")
+    shim.wait_log("cluster: the API server can be told")
+    kubelet.prepare(GPU, [claim("c-1")])
+    ours.stop()
+    assert not kubelet.unprepare(GPU, [claim("c-1")])["c-1"].error and list(ours.prepared) == ["c-1"]
+    shim.kill()
+    direct = make_direct(ours)
+    direct.start()
+    wait_taken(kubelet, direct)
+    kubelet.prepare(GPU, [claim("c-1"), claim("c-2")])
+    write_books(directory / "dra_manager_state")
+    direct.stop()
+    ours.start()
+    shim.start()
+    wait_until(lambda: row(shim)["state"] == "connected", "it is known that it is here")
+    shim.wait_log("the kubelet uses it, and has not unprepared it yet")
+    assert ours.calls == [("v1.DRAPlugin", "NodePrepareResources", "c-1")] and sorted(ours.prepared) == ["c-1", "c-2"]
+    wait_until(lambda: str(direct.endpoint) not in [one.endpoint for one in kubelet.instances], "ours is the only one")
+    for uid in "c-1", "c-2":
+        assert not kubelet.unprepare(GPU, [claim(uid)])[uid].error
+    (directory / "dra_manager_state").unlink()
+    wait_until(lambda: ours.prepared == {} and ctl_json(shim, "claims")["items"] == [], "all is unprepared")

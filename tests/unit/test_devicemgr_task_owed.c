@@ -334,6 +334,15 @@ static void it_goes_out_before_what_is_stored_with_it(void **state)
     expect_nothing(w);
 }
 
+static void restarted_and_driver_back(struct world *w, uint64_t instance)
+{
+    world_restart(w);
+    driver_register(w, instance, DRIVER, "/x/2.sock");
+    ignore_all(w);
+    committed(w);
+    driver_connected(w, instance);
+}
+
 static void it_outlives_a_restart(void **state)
 {
     struct world *w = *state;
@@ -341,20 +350,60 @@ static void it_outlives_a_restart(void **state)
     c1_owed(w);
     world_restart(w);
     expect_drivers(w, DRIVER "?(1-1)");
-    driver_register(w, 2, DRIVER, "/x/2.sock");
-    ignore_all(w);
-    committed(w);
-    driver_connected(w, 2);
-    expect(w, "unprepare c1 *");
-    world_restart(w); /* and one in the middle */
-    driver_register(w, 3, DRIVER, "/x/3.sock");
-    ignore_all(w);
-    committed(w);
-    driver_connected(w, 3);
-    expect(w, "unprepare c1 *");
+    restarted_and_driver_back(w, 2);
+    expect(w, "settle c1 *");
+    restarted_and_driver_back(w, 3); /* and one in the middle */
+    expect(w, "settle c1 *");
     claim_unprepared(w);
     expect_stored(w, "commit -claim c1 *");
     expect_nothing(w);
+}
+
+/* It had the driver itself while nobody was here, and has it prepared for another pod. */
+static void what_the_kubelet_has_again_since_is_not_taken_from_it(void **state)
+{
+    struct world *w = *state;
+
+    c1_owed(w);
+    restarted_and_driver_back(w, 2);
+    expect(w, "settle c1 *");
+    claim_in_use(w);
+    expect_nothing(w);
+    pass(w, OWED_RETRY_MS_MIN);
+    expect(w, "settle c1 *");
+    claim_in_use(w);
+    unprepare(w, 8, "c1"); /* which it does here */
+    expect(w, "claim 8 done");
+    pass(w, OWED_RETRY_MS_MAX);
+    expect(w, "settle c1 *");
+    claim_unprepared(w);
+    expect_stored(w, "commit -claim c1 *");
+}
+
+static void and_is_prepared_anew_if_it_asks_for_that(void **state)
+{
+    struct world *w = *state;
+
+    c1_owed(w);
+    restarted_and_driver_back(w, 2);
+    expect(w, "settle c1 *");
+    claim_in_use(w);
+    slice_is(w, "p", "gpu-0");
+    prepare(w, 8, "c1");
+    expect(w, "settle asked c1 *");
+    claim_in_use(w);
+    expect_stored(w, "commit claim c1 *");
+    expect(w, "prepare c1 *");
+    claim_answered(w, "gpu-0");
+    expect_stored(w, "commit claim c1 *");
+    expect(w, "claim 8 done: gpu-0");
+    driver_lost(w, 2, "closed"); /* and what is owed since then is told as ever */
+    ignore_all(w);
+    unprepare(w, 9, "c1");
+    expect_stored(w, "commit claim c1 *");
+    expect(w, "claim 9 done");
+    driver_connected(w, 2);
+    expect(w, "unprepare c1 *");
 }
 
 static void its_own_claim_is_unprepared_before_it_is_prepared_again(void **state)
@@ -434,13 +483,13 @@ static void one_that_may_have_others_is_in_the_way_of_all(void **state)
     ignore_all(w);
     committed(w);
     driver_connected(w, 2);
-    expect(w, "unprepare c1 *");
+    expect(w, "settle c1 *");
     claim_failed(w, 13, "device is busy");
     prepare(w, 8, "c2");
     claim_allocated(w, "c2", "q", "gpu-9");
     expect_nothing(w);
     pass(w, OWED_RETRY_MS_MIN);
-    expect(w, "unprepare c1 *");
+    expect(w, "settle c1 *");
     claim_unprepared(w);
     expect_stored(w, "commit -claim c1 *");
     expect_stored(w, "commit claim c2 *");
@@ -662,6 +711,8 @@ int main(void)
         CLAIMS_TEST(it_goes_out_before_anything_is_prepared),
         CLAIMS_TEST(it_goes_out_before_what_is_stored_with_it),
         CLAIMS_TEST(it_outlives_a_restart),
+        CLAIMS_TEST(what_the_kubelet_has_again_since_is_not_taken_from_it),
+        CLAIMS_TEST(and_is_prepared_anew_if_it_asks_for_that),
         CLAIMS_TEST(its_own_claim_is_unprepared_before_it_is_prepared_again),
         CLAIMS_TEST(one_that_fails_is_in_the_way_of_its_pool),
         CLAIMS_TEST(one_that_may_have_others_is_in_the_way_of_all),
