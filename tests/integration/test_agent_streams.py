@@ -129,14 +129,22 @@ def test_a_server_that_does_not_know_it_is_asked_for_lists(make_server, start, f
 
 
 def test_a_server_that_never_says_that_it_was_all(make_server, start, feed):
-    """One that takes what it does not know for nothing. It is listed after half a minute."""
+    """One that takes what it does not know for nothing. It is listed after half a minute. Nor is an order's request
+    waited for longer that it does not answer; meanwhile all else goes on."""
     server = make_server()
     server.mute_end = True
+    server.fault(Fault(silence=True), path=f"/api/v1/nodes/{NODE}", times=1)
     start(server)
+    feed.wait_state(lambda state: state.node_name == NODE, "it knows whose node it is")
+    order = {"set_capacity": proto.SetCapacity(resource="vendor.com/none", quantity="0")}
+    slow = feed.begin(**order)
+    server.wait_asked(f"/api/v1/nodes/{NODE}")
+    assert feed.order(**order).outcome == proto.DONE and not feed.answers_to(slow)
     server.wait_asked(PODS, watch=False)
     server.wait_asked(PODS, watch=True)
     wait_known(feed)
     assert len(streams(server)) == 1
+    assert feed.wait_answer(slow).outcome == proto.AGAIN
 
 
 @pytest.mark.parametrize("fault", [Fault(status=500), Fault(status=504), Fault(status=410),

@@ -8,6 +8,7 @@ import pytest
 
 from agent_process import Agent
 from api_server import Fault
+from ctl import ctl_json
 from dra_driver import HEALTH, V1
 from kubelet_drivers import claim
 from protos import dra as dra_messages
@@ -235,6 +236,28 @@ def test_one_that_is_back_in_time_is_not_wiped(shim, agent, bridge, kubelet, ser
         driver.wait_registered()
     assert kubelet.prepare(GPU, [claim("c-1")])["c-1"].devices
     assert slices(server) == [f"{NODE}-{GPU}"]
+
+
+@pytest.mark.parametrize("dra", [{"wipe_after": "1h"}])
+def test_one_that_does_not_come_back_after_a_restart_is_wiped(shim, agent, bridge, kubelet, server, make_driver, dra):
+    """It went while there was no daemon; one that is there by then is not."""
+    publish(server, GPU, NIC)
+    driver, other = make_driver(), make_driver(NIC)
+    for name in (GPU, NIC):
+        kubelet.wait_registered(name)
+    reached(shim)
+    shim.kill()
+    driver.stop()
+    other.registrar.statuses.clear()
+    shim.start()
+    other.wait_registered()
+    wait_until(lambda: [one["state"] for one in ctl_json(shim, "drivers", NIC)["items"]] == ["connected"], "it is here")
+    assert slices(server) == [f"{NODE}-{GPU}", f"{NODE}-{NIC}"]
+    shim.dra["wipe_after"] = "1ms"
+    shim.config_path.write_text(shim.config_text())
+    os.kill(shim.pid, signal.SIGHUP)
+    wiped(shim)
+    assert slices(server) == [f"{NODE}-{NIC}"]
 
 
 @pytest.mark.parametrize("dra", [{"wipe_after": "1h", "wipe_at_start": True}])

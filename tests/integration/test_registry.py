@@ -193,11 +193,12 @@ def test_it_is_off_if_so_set(runtime, make_shim, make_client):
 def plugin(directory, closing):
     """A device plugin whose socket is not in the directory for such."""
     (directory / "p").mkdir()
-    return closing(Plugin(directory / "p", GPU, ["g0"]))
+    return closing(Plugin(directory / "p", GPU, ["g0", "g1"]))
 
 
-def test_device_plugin_by_this_way(runtime, shim, client, registry, plugin, make_registrar):
-    """The same as one that calls Register: its list, its Allocate, after a restart of the daemon, too."""
+def test_device_plugin_by_this_way(runtime, shim, client, registry, plugin, make_driver, make_registrar):
+    """The same as one that calls Register: its list, its Allocate, after a restart of the daemon, too. It is there as long
+    as it serves, whatever becomes of the socket that it registered by, and registers anew by another."""
     plugin.serve()
     one = make_registrar(registry / "gpu-reg.sock", "DevicePlugin", GPU,
                          endpoint=plugin.plugin_dir / plugin.endpoint, versions=["v1beta1"])
@@ -209,6 +210,19 @@ def test_device_plugin_by_this_way(runtime, shim, client, registry, plugin, make
     shim.stop()
     shim.start()
     plugin.wait_calls("ListAndWatch", 2)
+    one.stop()
+    after = make_driver(shim)
+    after.start()
+    after.wait_registered()  # that it has gone was seen before
+    client.reconnect()
+    client.create(client.run_pod("b"), "main", annotations=by_token(GPU, "g1"))
+    assert envs(runtime.create_requests()[-1].config)["PLUGIN_DEVICES"] == "g1"
+    plugin.stop()
+    plugin.serve()
+    one.statuses.clear()
+    one.start()
+    one.wait_registered()
+    plugin.wait_calls("ListAndWatch", 3)
 
 
 @pytest.mark.parametrize("name, versions, words", [

@@ -305,6 +305,12 @@ static void but_not_for_ever(void **state)
     expect_nothing(w);
     driver_connected(w, 1);
     expect_nothing(w);
+    prepare(w, 7, "c1"); /* the kubelet's next try */
+    expect_stored(w, "commit claim c1 *");
+    expect(w, "prepare c1 *");
+    claim_answered(w, "gpu-0");
+    expect_stored(w, "commit claim c1 *");
+    expect(w, "claim 7 done: gpu-0");
     prepare_of(w, 6, OTHER_DRIVER, "c1");
     expect_stored(w, "commit *");
     pass(w, CLAIM_HOLD_MS);
