@@ -36,11 +36,12 @@ bool pool_slices_add_stale(struct pool_slices *slices, const char *name, const c
 }
 
 /* One slice may get other devices in one write, while all others are right: that is seen before or
- * after. */
+ * after. If one is missing besides, and is made first, the pool would be whole with the old devices of
+ * the one and the new ones of the other. */
 int64_t pool_slices_generation(const struct pool_slices *slices)
 {
     int64_t newest = slices->stale_generation;
-    size_t renamed = 0;
+    size_t renamed = 0, missing = 0;
     bool wrong;
 
     for (size_t i = 0; i < slices->wanted_len; i++) {
@@ -53,12 +54,13 @@ int64_t pool_slices_generation(const struct pool_slices *slices)
     for (size_t i = 0; i < slices->wanted_len; i++) {
         const struct pool_slice *slice = &slices->wanted[i];
 
+        missing += !slice->there;
         if (!slice->there || slice->generation != newest)
             continue;
         wrong = wrong || !slice->counted;
         renamed += !slice->named;
     }
-    return wrong || renamed > 1 ? newest + 1 : newest;
+    return wrong || renamed > 1 || (renamed > 0 && missing > 0) ? newest + 1 : newest;
 }
 
 enum pool_write pool_slices_next(const struct pool_slices *slices, int64_t generation,

@@ -24,8 +24,8 @@ static struct pool_slices right(size_t len)
 #define assert_next(slices, write, at)                                                             \
     do {                                                                                           \
         size_t index_;                                                                             \
-        assert_int_equal(                                                                          \
-            pool_slices_next(&(slices), pool_slices_generation(&(slices)), &index_), write);       \
+        assert_int_equal(pool_slices_next(&(slices), pool_slices_generation(&(slices)), &index_),  \
+                         write);                                                                   \
         assert_int_equal(index_, at);                                                              \
     } while (0)
 
@@ -128,6 +128,21 @@ static void what_is_missing_alone_needs_none(void **state)
     pool_slices_fini(&slices);
 }
 
+/* With it the pool would be whole before the other one is right. */
+static void what_is_missing_beside_other_devices_needs_one(void **state)
+{
+    struct pool_slices slices = right(2);
+
+    (void)state;
+    slices.wanted[0] = (struct pool_slice){.there = false};
+    slices.wanted[1].same = slices.wanted[1].named = false;
+    assert_int_equal(pool_slices_generation(&slices), 8);
+    assert_next(slices, POOL_MAKE, 0);
+    slices.wanted[0].done = true;
+    assert_next(slices, POOL_CHANGE, 1);
+    pool_slices_fini(&slices);
+}
+
 static void what_is_stale_counts_no_more(void **state)
 {
     struct pool_slices slices = right(1);
@@ -184,6 +199,7 @@ int main(void)
         cmocka_unit_test(other_devices_in_two_need_one),
         cmocka_unit_test(another_number_of_slices_needs_one),
         cmocka_unit_test(what_is_missing_alone_needs_none),
+        cmocka_unit_test(what_is_missing_beside_other_devices_needs_one),
         cmocka_unit_test(what_is_stale_counts_no_more),
         cmocka_unit_test(what_is_half_done_is_done),
         cmocka_unit_test(there_is_a_most_of_stale_ones),
