@@ -78,6 +78,7 @@ static void note_source(struct state *state, struct allocation *allocation,
     if (allocation->own_choice == token || allocation->claimed != wanted->want->claimed) {
         allocation_set_own_choice(allocation, !token);
         allocation_set_claimed(allocation, wanted->want->claimed);
+        allocation_set_stale(allocation); /* the kubelet is shown it otherwise */
         dirty_touch_allocation(state, allocation);
     }
     if (token && !wanted->want->claimed)

@@ -2,11 +2,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "claims_world.h"
+#include "cri-proto/dra_v1.pb-c.h"
 #include "devicemgr/counts.h"
 #include "devicemgr/lift.h"
 #include "shown_world.h"
 
 #define G0 LIFT_MARKER_PREFIX "vendor.com:gpu:g0:c1"
+#define G0_OF_C2 LIFT_MARKER_PREFIX "vendor.com:gpu:g0:c2"
 #define G1 LIFT_MARKER_PREFIX "vendor.com:gpu:g1:c1"
 
 static void lift(struct world *w)
@@ -25,9 +28,9 @@ static int lift_setup(void **state)
     return 0;
 }
 
-/* Container "main" of the pod names these CDI devices, with blanks between. */
-static bool create_named(struct world *w, uint64_t number, const char *uid, const char *container,
-                         const char *text)
+/* The container names these CDI devices, with blanks between; `token`: or NULL. */
+static bool create_beside(struct world *w, uint64_t number, const char *uid, const char *container,
+                          const char *text, const struct devicemgr_annotation *token)
 {
     char sandbox[32], words[512], *rest = words, *name;
     const char *names[8];
@@ -37,6 +40,8 @@ static bool create_named(struct world *w, uint64_t number, const char *uid, cons
                                        .pod_name = uid,
                                        .container = container,
                                        .cdi_devices = names,
+                                       .container_annotations = token,
+                                       .container_annotations_len = token != NULL,
                                        .deadline_ms = UINT64_MAX};
     bool asks;
 
@@ -47,6 +52,12 @@ static bool create_named(struct world *w, uint64_t number, const char *uid, cons
     asks = devicemgr_create(w->mgr, w->now_ms, number, &request);
     devicemgr_run(w->mgr);
     return asks;
+}
+
+static bool create_named(struct world *w, uint64_t number, const char *uid, const char *container,
+                         const char *names)
+{
+    return create_beside(w, number, uid, container, names, NULL);
 }
 
 static void made(struct world *w, uint64_t number, const char *uid, const char *container,
@@ -61,6 +72,22 @@ static void made(struct world *w, uint64_t number, const char *uid, const char *
     snprintf(id, sizeof id, "c-%s-%s", uid, container);
     create_answered(w, number, id);
     ignore_all(w);
+}
+
+static void on_device(void *user, const struct devicemgr_lifted_device *device)
+{
+    char *text = user;
+
+    sprintf(text + strlen(text), "%s%s ", device->name, device->taints_len > 0 ? "!" : "");
+}
+
+static const char *published(struct world *w)
+{
+    static char text[256];
+
+    text[0] = '\0';
+    devicemgr_lifted_devices(w->mgr, GPU, on_device, text);
+    return text;
 }
 
 static void it_is_given_what_its_claim_has(void **state)
@@ -133,6 +160,96 @@ static void who_has_the_claim_shares_its_devices(void **state)
     assert_int_equal(devicemgr_held_twice(w->mgr), 0);
 }
 
+/* Claim `uid` has g0, by this name. */
+static void prepared(struct world *w, uint64_t number, const char *uid, const char *name)
+{
+    Dra__V1__NodePrepareResourceResponse message = DRA__V1__NODE_PREPARE_RESOURCE_RESPONSE__INIT;
+    Dra__V1__Device device = DRA__V1__DEVICE__INIT, *devices[] = {&device};
+    char *names[] = {(char *)(uintptr_t)name};
+    uint8_t bytes[256];
+
+    device.pool_name = (char *)"node-1/" GPU;
+    device.device_name = (char *)"g0";
+    device.cdi_device_ids = names;
+    device.n_cdi_device_ids = 1;
+    message.devices = devices;
+    message.n_devices = 1;
+    if (w->pending)
+        committed(w);
+    ignore_all(w);
+    prepare_of(w, number, DEVICEMGR_LIFT_DRIVER, uid);
+    expect_stored(w, "commit claim *");
+    expect(w, "prepare *");
+    devicemgr_claim_answered(w->mgr, w->now_ms, w->call, 0, NULL, bytes,
+                             dra__v1__node_prepare_resource_response__pack(&message, bytes));
+    devicemgr_run(w->mgr);
+    expect_stored(w, "commit claim *");
+    ignore_all(w);
+}
+
+/* As made(), of a claim that is known: that it is used is stored, too. */
+static void made_of_known(struct world *w, uint64_t number, const char *uid, const char *names)
+{
+    char line[64];
+
+    assert_true(create_named(w, number, uid, "main", names));
+    if (w->pending)
+        committed(w);
+    ignore_all(w);
+    allocated(w, "MADE=1");
+    while (w->pending) {
+        ignore_all(w);
+        committed(w);
+    }
+    snprintf(line, sizeof line, "verdict %d forward*", (int)number);
+    expect(w, line);
+    snprintf(line, sizeof line, "c-%s-main", uid);
+    create_answered(w, number, line);
+    ignore_all(w);
+}
+
+/* What they have is what is allocated to them, also while the cluster says nothing of it, or no more:
+ * a pod that was deleted by force may run yet. */
+static void another_claim_s_device_is_not_given(void **state)
+{
+    struct world *w = *state;
+
+    devicemgr_restored(w->mgr, w->now_ms);
+    driver_up(w, 1, DEVICEMGR_LIFT_DRIVER);
+    gpus_up(w, "g0");
+    prepared(w, 5, "c1", G0);
+    prepared(w, 6, "c2", G0_OF_C2);
+    made_of_known(w, 11, "u1", G0);
+    devicemgr_claim_allocation(w->mgr, w->now_ms, "c1", false, NULL, 0);
+    assert_true(create_named(w, 12, "u2", "main", G0_OF_C2));
+    expect_with(w, "verdict 12 refused 14", "device g0 of claim c2", NULL);
+    ignore_all(w);
+    sandbox_ended(w, "s-u1");
+    ignore_all(w);
+    if (w->pending)
+        committed(w);
+    made_of_known(w, 13, "u2", G0_OF_C2);
+}
+
+/* Without a checkpoint it is known by its token, which does not say whose it is. The next create does,
+ * also one that waits for something else. */
+static void what_a_claim_has_is_known_to_be_its_own_again(void **state)
+{
+    const struct devicemgr_annotation token = {"devices.cri-device-shim/other.com_nic",
+                                               "{\"resource\":\"" NIC "\",\"ids\":[\"n0\"]}"};
+    struct world *w = *state;
+
+    gpus_up(w, "g0");
+    nics_up(w, "n0!");
+    runtime_listed(w, "u1/main=" GPU ":g0");
+    ignore_all(w);
+    assert_string_equal(published(w), "g0! ");
+    container_removed(w, "c-u1-main");
+    ignore_all(w);
+    assert_true(create_beside(w, 12, "u1", "main", G0, &token));
+    assert_string_equal(published(w), "g0 ");
+}
+
 /* One is in the other's way: neither knows what the other may share. */
 static void what_a_pod_has_from_before_is_its_own(void **state)
 {
@@ -153,22 +270,6 @@ static void what_a_pod_has_from_before_is_its_own(void **state)
     expect_shown(w, GPU, "g0!+");
     kubelet_starts(w);
     expect_shown(w, GPU, "g0+");
-}
-
-static void on_device(void *user, const struct devicemgr_lifted_device *device)
-{
-    char *text = user;
-
-    sprintf(text + strlen(text), "%s%s ", device->name, device->taints_len > 0 ? "!" : "");
-}
-
-static const char *published(struct world *w)
-{
-    static char text[256];
-
-    text[0] = '\0';
-    devicemgr_lifted_devices(w->mgr, GPU, on_device, text);
-    return text;
 }
 
 static void and_is_tainted_until_it_is_gone(void **state)
@@ -233,6 +334,8 @@ int main(void)
         lift_test(what_is_not_there_yet_is_waited_for),
         lift_test(a_name_that_means_nothing_is_refused),
         lift_test(who_has_the_claim_shares_its_devices),
+        lift_test(another_claim_s_device_is_not_given),
+        lift_test(what_a_claim_has_is_known_to_be_its_own_again),
         lift_test(what_a_pod_has_from_before_is_its_own),
         lift_test(and_is_tainted_until_it_is_gone),
         lift_test(moved_back_it_is_unhealthy_while_claimed),
