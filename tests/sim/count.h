@@ -201,7 +201,44 @@
     X(DOWN_REFUSED_TAINTED, "creates refused for a taint beside it")                               \
     X(DOWN_DRAINED, "shims told to end beside shutdowns")                                          \
     X(DOWN_DRAINED_IN_ONE, "those in the middle of one")                                           \
-    X(DOWN_RUNS, "pods that run after it")
+    X(DOWN_RUNS, "pods that run after it")                                                         \
+    X(LIFT_MOVED_OVER, "resources that are published from a start on")                             \
+    X(LIFT_MOVED_BACK, "that are not any more")                                                    \
+    X(LIFT_CAME, "devices that came beside claims")                                                \
+    X(LIFT_WENT, "and went")                                                                       \
+    X(LIFT_PLUGIN_UPGRADED, "plugins that came back with other options")                           \
+    X(LIFT_SLICES_MADE, "slices made")                                                             \
+    X(LIFT_SLICES_CHANGED, "slices changed by themselves")                                         \
+    X(LIFT_GENERATIONS, "slices of another generation of their pool")                              \
+    X(LIFT_ORDER_AGAIN, "orders to publish that were tried again")                                 \
+    X(LIFT_WIPED, "times a kubelet that started deleted all slices")                               \
+    X(LIFT_AGENT_AWAY, "agents that went")                                                         \
+    X(LIFT_HELD, "looks at a device that a pod has from before")                                   \
+    X(LIFT_UNHEALTHY, "at one that is published as unhealthy")                                     \
+    X(LIFT_AWAY, "at one whose plugin is away")                                                    \
+    X(LIFT_ALLOCATED, "claims that the scheduler allocated by what is published")                  \
+    X(LIFT_EXTENDED, "those of extended resources")                                                \
+    X(LIFT_GIVEN_ON, "devices taken back by force and given on")                                   \
+    X(LIFT_PODS, "pods with such claims")                                                          \
+    X(LIFT_PODS_BEFORE, "pods that the kubelet gave devices to")                                   \
+    X(LIFT_PREPARED, "claims of published devices prepared")                                       \
+    X(LIFT_UNPREPARED, "and unprepared")                                                           \
+    X(LIFT_CLAIM_REFUSED, "that were refused")                                                     \
+    X(LIFT_MADE, "containers made with such claims")                                               \
+    X(LIFT_MADE_BEFORE, "and with what the kubelet gave")                                          \
+    X(LIFT_BESIDE, "creates by a claim beside who has that from before, or the other way round")   \
+    X(LIFT_BESIDE_CLAIM, "creates by a claim whose device another one's container has")            \
+    X(LIFT_REFUSED, "creates of both refused")                                                     \
+    X(LIFT_KILLED, "shims killed beside published resources")                                      \
+    X(LIFT_LOST, "checkpoints lost beside them")                                                   \
+    X(LIFT_COMMIT_FAILED, "commits that failed beside them")                                       \
+    X(LIFT_KUBELET, "kubelets restarted beside them")                                              \
+    X(LIFT_RUNTIME, "runtimes restarted beside them")                                              \
+    X(LIFT_BOOTED, "nodes booted beside them")                                                     \
+    X(LIFT_PARTED, "pods whose device was given to two, each by a right of its own")               \
+    X(LIFT_PUBLISHED, "resources that are published in the end")                                   \
+    X(LIFT_RUNS, "pods with such claims that run in the end")                                      \
+    X(LIFT_RUNS_BEFORE, "pods that run with what the kubelet gave")
 
 enum count {
 #define X(name, words) COUNT_##name,
