@@ -136,6 +136,7 @@ static bool parse(reading &r, std::string_view text)
 int config_parse(const char *text, size_t len, const char *path, struct config *out,
                  struct config_error *err)
 {
+    err->no_memory = false;
     try {
         reading r;
 
@@ -149,6 +150,7 @@ int config_parse(const char *text, size_t len, const char *path, struct config *
         }
         snprintf(err->text, sizeof err->text, "%s", r.tell(path, sizeof err->text).c_str());
     } catch (const std::bad_alloc &) {
+        err->no_memory = true;
         snprintf(err->text, sizeof err->text, "out of memory");
     }
     return -1;
@@ -158,13 +160,16 @@ int config_read(const char *path, char **text, size_t *len, struct config_error 
 {
     const char *why = NULL;
     FILE *file = fopen(path, "rbe");
+    int err_of_file = errno;
     char *bytes = (char *)malloc(FILE_BYTES_MAX + 2);
 
     if (file && bytes)
         *len = fread(bytes, 1, FILE_BYTES_MAX + 1, file);
     if (!bytes)
         why = "out of memory";
-    else if (!file || ferror(file))
+    else if (!file)
+        why = strerror(err_of_file);
+    else if (ferror(file))
         why = strerror(errno);
     else if (*len > FILE_BYTES_MAX)
         why = "it is larger than 1 MiB";
@@ -176,6 +181,7 @@ int config_read(const char *path, char **text, size_t *len, struct config_error 
         return 0;
     }
     free(bytes);
+    err->no_memory = !bytes || (!file && err_of_file == ENOMEM);
     snprintf(err->text, sizeof err->text, "%s: cannot be read: %s; expected a TOML file", path,
              why);
     return -1;

@@ -4,6 +4,7 @@
 #include <stdio.h>
 
 #include "config/config.h"
+#include "shim/must.h"
 #include "shim/version.h"
 
 static const char *name;
@@ -37,6 +38,7 @@ const char *config_argument(int argc, char **argv, const char *program, const ch
 
     name = program;
     argp_program_version_hook = print_version;
-    argp_parse(&argp, argc, argv, 0, NULL, &path);
+    if (argp_parse(&argp, argc, argv, 0, NULL, &path) != 0)
+        must(NULL); /* a wrong line has ended the process; without memory nothing of it was read */
     return path;
 }

@@ -24,6 +24,7 @@
 #include "shim/kubelet/gate.h"
 #include "shim/level_file.h"
 #include "shim/log.h"
+#include "shim/loop.h"
 #include "shim/metrics/metrics.h"
 #include "shim/page/page.h"
 #include "shim/program.h"
@@ -446,7 +447,7 @@ int daemon_run(struct settings *settings)
     int result;
 
     umask(022); /* the modes of what is made are its maker's matter */
-    uv_loop_init(&d.loop);
+    loop_init(&d.loop);
     result = run(&d);
     uv_loop_close(&d.loop);
     fd_store_drop(d.store, STORED_LISTENERS); /* of one that was stopped before it served them */

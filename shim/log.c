@@ -4,6 +4,8 @@
 #include <errno.h>
 #include <limits.h>
 #include <poll.h>
+#include <pthread.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -318,12 +320,35 @@ void log_write_about(enum log_level level, const struct log_about *about, const 
     va_end(args);
 }
 
-/* ---- a failed assertion ---- */
+/* ---- the last line ---- */
+
+/* As abort(3): who waits for the signal, as deaths.c, has it first. */
+static _Noreturn void die(void)
+{
+    sigset_t aborting;
+
+    sigemptyset(&aborting);
+    sigaddset(&aborting, SIGABRT);
+    pthread_sigmask(SIG_UNBLOCK, &aborting, NULL);
+    raise(SIGABRT);
+    signal(SIGABRT, SIG_DFL);
+    raise(SIGABRT);
+    _exit(127);
+}
+
+/* In the place of the C library's, which says nothing: what the program, or a library, cannot go on
+ * without ends in it, memory most of all. */
+void abort(void)
+{
+    log_error(errno == ENOMEM ? "out of memory: the process ends, for the next one to go on"
+                              : "abort: the process ends, for the next one to go on");
+    die();
+}
 
 /* What assert(3) calls, in the place of the C library's, which writes by stdio and waits: whoever
  * dies of its own bug must not hang over a stopped journal. */
 void __assert_fail(const char *assertion, const char *file, unsigned int line, const char *function)
 {
     log_error("%s:%u: %s: Assertion `%s' failed", file, line, function, assertion);
-    abort();
+    die();
 }

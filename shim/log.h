@@ -13,8 +13,8 @@
  * Never waits for who reads them: a line that is not taken at once is lost and counted, and the
  * count is told in front of the next one. A line that is the same as the one before is not written
  * but counted, and that is told, too. Never allocates. All of it is process-wide; lines may come
- * from any thread. An assertion that fails, in a library too, is such a line, before the process
- * aborts.
+ * from any thread. An assertion that fails, and abort(3), in a library too, is such a line, before
+ * the process aborts.
  *
  * No line has a container's environment, a mount, or what authenticates against a registry: who
  * writes one sees to that.

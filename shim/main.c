@@ -12,6 +12,7 @@
 #include "shim/daemon.h"
 #include "shim/import.h"
 #include "shim/log.h"
+#include "shim/must.h"
 #include "shim/offline/offline.h"
 #include "shim/settings.h"
 #include "shim/tokens.h"
@@ -208,7 +209,8 @@ int main(int argc, char **argv)
 {
     struct arguments args = {0};
 
-    argp_parse(&ARGP, argc, argv, 0, NULL, &args);
+    if (argp_parse(&ARGP, argc, argv, 0, NULL, &args) != 0)
+        must(NULL); /* as in config_argument.c */
     if (args.work == WORK_CHECK_CONFIG)
         return check_config(args.file);
     signal(SIGPIPE, SIG_IGN);

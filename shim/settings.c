@@ -88,14 +88,20 @@ static bool find_state_dir(const char *text, char dir[PATH_MAX])
     return false;
 }
 
-/* Reads the file at `path` into *out. -1 and `err`. */
+/* Reads the file at `path` into *out. -1 and `err`: it is wrong; of one that there is no memory for
+ * nobody can say that, and others are not used in its place. */
 static int load(const char *path, struct settings *out, struct config_error *err)
 {
+    int r;
+
     out->text = NULL;
     out->text_len = 0;
-    return config_read(path, &out->text, &out->text_len, err) < 0
-               ? -1
-               : config_parse(out->text, out->text_len, path, &out->config, err);
+    r = config_read(path, &out->text, &out->text_len, err);
+    if (r == 0)
+        r = config_parse(out->text, out->text_len, path, &out->config, err);
+    if (r < 0 && err->no_memory)
+        must(NULL);
+    return r;
 }
 
 /* The copy in `dir`. False: there is none, or it is wrong, too. */

@@ -14,6 +14,7 @@
 #include "shim/config_argument.h"
 #include "shim/fd_store.h"
 #include "shim/log.h"
+#include "shim/loop.h"
 #include "shim/service_manager.h"
 #include "shim/settings.h"
 #include "shim/signals.h"
@@ -81,7 +82,7 @@ int main(int argc, char **argv)
     if (settings_load(path, &p.settings) < 0)
         return EXIT_FAILURE;
     settings_apply_log(&p.settings.config);
-    uv_loop_init(&p.loop);
+    loop_init(&p.loop);
     if (!start_agent(&p))
         return EXIT_FAILURE;
     signals_start(&p.signals, &p.loop, on_asked_to_stop, on_asked_to_reload, &p);

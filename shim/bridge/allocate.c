@@ -1,13 +1,35 @@
 #include "shim/bridge/allocate.h"
 
-#include <stdbool.h>
+#include <stdint.h>
 #include <stdlib.h>
 
 #include "cri-proto/token.h"
+#include "cri-proto/utf8.h"
 
-/* No must() here: the kubelet waits for the answer, without a deadline, and an end of the process
- * would end its streams of all resources. protobuf-c frees what it finds in a message, so all of it
- * is the heap's. */
+static bool is_text(const char *text)
+{
+    size_t bytes = 1;
+
+    while (*text && (bytes = utf8_character_bytes(text, SIZE_MAX)) > 0)
+        text += bytes;
+    return bytes > 0;
+}
+
+bool allocate_is_text(const V1beta1__AllocateRequest *request)
+{
+    for (size_t i = 0; i < request->n_container_requests; i++) {
+        const V1beta1__ContainerAllocateRequest *one = request->container_requests[i];
+
+        for (size_t k = 0; k < one->n_devices_ids; k++) {
+            if (!is_text(one->devices_ids[k]))
+                return false;
+        }
+    }
+    return true;
+}
+
+/* No must() here: what is to be done without memory depends on the call's connection. protobuf-c
+ * frees what it finds in a message, so all of it is the heap's. */
 
 static bool put_token(V1beta1__ContainerAllocateResponse *answer, const char *resource,
                       const V1beta1__ContainerAllocateRequest *request)

@@ -4,7 +4,12 @@
 #ifndef SHIM_BRIDGE_ALLOCATE_H
 #define SHIM_BRIDGE_ALLOCATE_H
 
+#include <stdbool.h>
+
 #include "cri-proto/deviceplugin_v1beta1.pb-c.h"
+
+/* Whether all ids are UTF-8, as a token's must be. */
+bool allocate_is_text(const V1beta1__AllocateRequest *request);
 
 /* One container in the answer for each in the request, its ids as they are. NULL: an id is not
  * UTF-8, or out of memory. The caller gives it to allocate_answer_free(). */

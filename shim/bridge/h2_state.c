@@ -8,6 +8,7 @@
 #include <nghttp2/nghttp2.h>
 
 #include "shim/bridge/h2_put.h"
+#include "shim/must.h"
 
 #define WINDOW_DEFAULT 65535
 #define WINDOW_MAX INT64_C(0x7fffffff)
@@ -172,6 +173,8 @@ static uint32_t eat_data(struct eating *eating, const struct head *head, const u
         h2_stream_finish(stream, RPC_RESOURCE_EXHAUSTED, "the request is too large");
     if (stream->phase == H2_REQUEST && len > 0) {
         place = kept_socket_area(eating->kept, 2 * (size_t)(stream - eating->state->streams));
+        if (!place)
+            h2_reader_without_memory(eating->reader);
         if (place)
             memcpy(place + stream->request_bytes, at, len);
         else
@@ -228,6 +231,8 @@ static uint32_t eat_block(struct eating *eating)
 
     state->block_stream = 0;
     state->block_bytes = 0;
+    if (err == -ENOMEM)
+        h2_reader_without_memory(reader);
     if (err)
         return err == -EBADMSG ? NGHTTP2_COMPRESSION_ERROR : NGHTTP2_INTERNAL_ERROR;
     if (id > state->last_id) {
@@ -456,6 +461,12 @@ void h2_reader_fini(struct h2_reader *reader)
     if (reader->early)
         nghttp2_hd_inflate_del(reader->early);
     reader->early = NULL;
+}
+
+void h2_reader_without_memory(const struct h2_reader *reader)
+{
+    if (reader->kept && !reader->early)
+        must(NULL);
 }
 
 void h2_begin(struct kept_socket *kept)

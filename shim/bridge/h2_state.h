@@ -95,12 +95,18 @@ struct h2_reader {
     nghttp2_hd_inflater *early; /* until the acknowledgement; NULL afterwards */
     const char *const *paths;   /* of the methods */
     size_t paths_len;
+    bool kept; /* another process goes on with the connection if this one ends */
 };
 
 /* 0 or -ENOMEM. */
 int h2_reader_init(struct h2_reader *reader, const char *const *paths, size_t paths_len)
     __attribute__((warn_unused_result));
 void h2_reader_fini(struct h2_reader *reader);
+
+/* There is no memory for what has come, or its answer: the process ends, and the next one goes on
+ * with it, while the client, to whom an error is final, waits. Returns only where none would: what
+ * is not kept, and the first moments of a connection, whose header blocks depend on each other. */
+void h2_reader_without_memory(const struct h2_reader *reader);
 
 /* Of a new connection: our SETTINGS. */
 void h2_begin(struct kept_socket *kept);

@@ -104,8 +104,11 @@ static void ask(struct kept_connection *connection, size_t i)
     }
     message_reader_init(&reader, &budget);
     reader.encoding = stream->encoding;
+    errno = 0; /* which memory that is not there sets, but none that is over a bound */
     if (bytes)
         request = read_request(&reader, &arena, method, bytes, stream->request_bytes, &fault);
+    if (!bytes || (!request && errno == ENOMEM))
+        kept_call_without_memory(call);
     if (request)
         method->handle(call, request, connection->service->user);
     else
@@ -139,6 +142,11 @@ void kept_call_peer(const struct kept_call *call, struct ucred *out)
     *out = call->connection->peer;
 }
 
+void kept_call_without_memory(const struct kept_call *call)
+{
+    h2_reader_without_memory(&call->connection->reader);
+}
+
 static const struct h2_stream *stream_of(const struct kept_call *call)
 {
     return &kept_state_of(call->connection)->streams[index_of(call)];
@@ -162,6 +170,8 @@ void kept_call_answer(struct kept_call *call, const ProtobufCMessage *message)
     uint8_t *place = place_for(call, len);
 
     assert(call->held);
+    if (!place && len <= RPC_MESSAGE_BYTES_MAX)
+        kept_call_without_memory(call);
     if (!place) {
         kept_call_finish(call, RPC_RESOURCE_EXHAUSTED, "the answer is too large");
         return;

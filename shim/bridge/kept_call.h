@@ -33,6 +33,8 @@ void kept_call_peer(const struct kept_call *call, struct ucred *out);
 
 /* Ends it with its one message, or with an error where that does not go. It is gone afterwards. */
 void kept_call_answer(struct kept_call *call, const ProtobufCMessage *message);
+/* There is no memory to answer it: as h2_reader_without_memory(). */
+void kept_call_without_memory(const struct kept_call *call);
 /* Ends it without a further message; `text` may be NULL. It is gone afterwards. */
 void kept_call_finish(struct kept_call *call, int code, const char *text);
 

@@ -23,7 +23,7 @@ static void name_of(const struct kept_connection *connection,
              connection->service->name, kept_socket_cookie(connection->kept));
 }
 
-static void store(const struct kept_connection *connection)
+static void store(struct kept_connection *connection)
 {
     struct fd_store *store = connection->service->store;
     char name[FD_STORE_NAME_BYTES_MAX + 1];
@@ -36,6 +36,8 @@ static void store(const struct kept_connection *connection)
     name_of(connection, name);
     if (fd_store_put_all(store, name, fds, KEPT_DESCRIPTORS) < 0)
         log_debug("%s: a connection is not kept", connection->service->name);
+    else
+        connection->reader.kept = fd_store_promised(store) > 0;
 }
 
 static void unstore(const struct kept_connection *connection)
@@ -199,6 +201,7 @@ static int begin(const struct kept_service *service, struct kept_socket *kept, b
     }
     if (resumed)
         h2_reader_fini(&connection->reader); /* what that is for was acknowledged */
+    connection->reader.kept = resumed;
     LIST_INSERT_HEAD(connections, connection, entry);
     wait_for(connection, true); /* to begin from the loop */
     return 0;

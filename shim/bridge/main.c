@@ -16,6 +16,7 @@
 #include "shim/config_argument.h"
 #include "shim/fd_store.h"
 #include "shim/log.h"
+#include "shim/loop.h"
 #include "shim/service_manager.h"
 #include "shim/settings.h"
 #include "shim/signals.h"
@@ -99,7 +100,7 @@ int main(int argc, char **argv)
     settings_apply_log(&p.settings.config);
     umask(022); /* the modes of what is made are its maker's matter */
     raise_file_limit();
-    uv_loop_init(&p.loop);
+    loop_init(&p.loop);
     signals_start(&p.signals, &p.loop, on_asked_to_stop, on_asked_to_reload, &p);
     watchdog_start(&p.watchdog, &p.loop);
     start_bridge(&p);

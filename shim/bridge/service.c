@@ -34,9 +34,14 @@ static void on_allocate(struct kept_call *call, const ProtobufCMessage *message,
         kept_call_finish(call, RPC_RESOURCE_EXHAUSTED, "too many containers in one request");
         return;
     }
+    if (!allocate_is_text(request)) {
+        kept_call_finish(call, RPC_INVALID_ARGUMENT, "a device id is not UTF-8");
+        return;
+    }
     answer = allocate_answer(service->resource, request);
     if (!answer) {
-        kept_call_finish(call, RPC_INVALID_ARGUMENT, "a device id is not UTF-8, or out of memory");
+        kept_call_without_memory(call);
+        kept_call_finish(call, RPC_RESOURCE_EXHAUSTED, "no memory for the answer");
         return;
     }
     kept_call_answer(call, &answer->base);

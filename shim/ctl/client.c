@@ -28,10 +28,11 @@ struct client *client_new(const char *path)
 {
     struct client *client = calloc(1, sizeof *client);
 
-    if (!client)
+    if (!client || uv_loop_init(&client->loop) != 0) {
+        free(client);
         return NULL;
+    }
     client->path = path;
-    uv_loop_init(&client->loop);
     return client;
 }
 

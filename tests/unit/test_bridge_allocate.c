@@ -10,7 +10,8 @@
 #include "alloc_fail.h"
 #include "shim/bridge/allocate.h"
 
-static V1beta1__AllocateResponse *ask(const char *first, const char *second)
+/* What is asked for the ids, of two containers. */
+static V1beta1__AllocateResponse *ask(const char *first, const char *second, bool *is_text)
 {
     char *ids[] = {(char *)first, (char *)second};
     V1beta1__ContainerAllocateRequest one = V1BETA1__CONTAINER_ALLOCATE_REQUEST__INIT,
@@ -24,6 +25,7 @@ static V1beta1__AllocateResponse *ask(const char *first, const char *second)
     two.n_devices_ids = 1;
     request.container_requests = both;
     request.n_container_requests = 2;
+    *is_text = allocate_is_text(&request);
     return allocate_answer("v.com/gpu", &request);
 }
 
@@ -38,9 +40,11 @@ static void is(const V1beta1__ContainerAllocateResponse *answer, const char *val
 
 static void each_container_gets_its_token(void **state)
 {
-    V1beta1__AllocateResponse *answer = ask("a", "b");
+    bool is_text;
+    V1beta1__AllocateResponse *answer = ask("a", "b", &is_text);
 
     (void)state;
+    assert_true(is_text);
     assert_int_equal(answer->n_container_responses, 2);
     is(answer->container_responses[0], "{\"resource\":\"v.com/gpu\",\"ids\":[\"a\",\"b\"]}");
     is(answer->container_responses[1], "{\"resource\":\"v.com/gpu\",\"ids\":[\"b\"]}");
@@ -49,9 +53,16 @@ static void each_container_gets_its_token(void **state)
 
 static void ids_must_be_text(void **state)
 {
+    bool is_text = true;
+
     (void)state;
-    assert_null(ask("\xff", "b"));
-    assert_null(ask("a", "\xff"));
+    assert_null(ask("\xff", "b", &is_text));
+    assert_false(is_text);
+    is_text = true;
+    assert_null(ask("a", "\xc3", &is_text));
+    assert_false(is_text);
+    allocate_answer_free(ask("\xc3\xbc", "", &is_text));
+    assert_true(is_text);
 }
 
 static void no_container_no_answer(void **state)
@@ -67,7 +78,7 @@ static void no_container_no_answer(void **state)
 /* The kubelet waits for an answer. */
 static void without_memory_there_is_none(void **state)
 {
-    bool failed = true;
+    bool failed = true, is_text;
     unsigned n;
 
     (void)state;
@@ -76,10 +87,10 @@ static void without_memory_there_is_none(void **state)
 
         alloc_fail_at(n);
         alloc_fail_enable(true);
-        answer = ask("a", "b");
+        answer = ask("a", "b", &is_text);
         alloc_fail_enable(false);
         failed = alloc_failed();
-        assert_true(failed == !answer);
+        assert_true(is_text && failed == !answer);
         if (answer)
             allocate_answer_free(answer);
     }

@@ -46,7 +46,7 @@ static int load(const char *text, struct config *out, struct config_error *err)
 
 static void assert_loads(const char *text, struct config *out)
 {
-    struct config_error err = {""};
+    struct config_error err = {0};
 
     if (load(text, out, &err) != 0)
         fail_msg("%s\n%s", text, err.text);
@@ -56,7 +56,7 @@ static void assert_loads(const char *text, struct config *out)
 static void assert_refuses(const char *text, const char *expected)
 {
     struct config config, untouched;
-    struct config_error err = {""};
+    struct config_error err = {0};
     size_t head = strlen(file_path) + 1;
 
     memset(&config, 0x5a, sizeof config);
@@ -71,7 +71,7 @@ static void assert_refuses(const char *text, const char *expected)
 /* `expected` is somewhere in what is said. */
 static void assert_refuses_with(const char *text, const char *expected)
 {
-    struct config_error err = {""};
+    struct config_error err = {0};
     struct config config;
 
     if (load(text, &config, &err) == 0)
@@ -1172,7 +1172,7 @@ static void survives_every_cut_of_the_example(void **state)
     fclose(file);
     for (size_t cut = 0; cut <= n; cut += 3) {
         struct config config;
-        struct config_error err = {""};
+        struct config_error err = {0};
 
         write_bytes(text, cut);
         if (config_load(file_path, &config, &err) == 0)
@@ -1369,7 +1369,7 @@ static unsigned fail_each_allocation(const char *expected)
 
     memset(&untouched, 0x5a, sizeof untouched);
     while (failed) {
-        struct config_error err = {""};
+        struct config_error err = {0};
         int result;
 
         config = untouched;
@@ -1380,6 +1380,7 @@ static unsigned fail_each_allocation(const char *expected)
         failed = alloc_failed();
         assert_int_equal(result, failed || *expected ? -1 : 0);
         assert_non_null(strstr(err.text, failed ? "out of memory" : expected));
+        assert_true(err.no_memory == failed);
         if (result == 0)
             config_fini(&config);
         else

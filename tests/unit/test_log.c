@@ -395,8 +395,25 @@ static void assert_lost_are_told(struct fixture *f)
                                     "<6>seen\n<6>seen, too\n");
 }
 
-/* A child of whose bug assert(3) tells, in a process that has this for its stderr. */
-static void assert_aborts(void)
+static void fail_assertion(void)
+{
+    assert(!"a bug of ours");
+}
+
+static void have_no_memory(void)
+{
+    errno = ENOMEM;
+    abort();
+}
+
+static void give_up(void)
+{
+    errno = 0;
+    abort();
+}
+
+/* A child that `ends` itself, in a process that has this for its stderr. */
+static void assert_aborts(void (*ends)(void))
 {
     pid_t child = fork();
     int status;
@@ -406,7 +423,7 @@ static void assert_aborts(void)
 
         setrlimit(RLIMIT_CORE, &none);
         alarm(STUCK_S);
-        assert(!"a bug of ours");
+        ends();
     }
     assert_int_equal(waitpid(child, &status, 0), child);
     assert_true(WIFSIGNALED(status));
@@ -417,18 +434,31 @@ static void a_failed_assertion_is_a_line(void **state)
 {
     const char *text;
 
-    assert_aborts();
+    assert_aborts(fail_assertion);
     text = written(*state);
     assert_memory_equal(text, "<3>", 3);
     assert_non_null(strstr(text, "test_log.c:"));
-    assert_non_null(strstr(text, ": assert_aborts: Assertion `!\"a bug of ours\"' failed\n"));
+    assert_non_null(strstr(text, ": fail_assertion: Assertion `!\"a bug of ours\"' failed\n"));
+    assert_null(strstr(text, "abort:"));
+}
+
+static void an_abort_is_a_line(void **state)
+{
+    const char *text;
+
+    assert_aborts(have_no_memory);
+    assert_aborts(give_up);
+    text = written(*state);
+    assert_non_null(
+        strstr(text, "<3>out of memory: the process ends, for the next one to go on\n"));
+    assert_non_null(strstr(text, "<3>abort: the process ends, for the next one to go on\n"));
 }
 
 static void nor_does_it_hold_up_whoever_dies(void **state)
 {
     (void)state;
     fill(STDERR_FILENO);
-    assert_aborts();
+    assert_aborts(fail_assertion);
 }
 
 static void a_full_pipe_does_not_hold_it_up(void **state)
@@ -490,6 +520,7 @@ int main(void)
         TEST(a_repeat_of_a_lost_line_is_lost),
         TEST(a_terminal_is_told_the_time),
         TEST(a_failed_assertion_is_a_line),
+        TEST(an_abort_is_a_line),
         TEST(nor_does_it_hold_up_whoever_dies),
         TEST(a_full_pipe_does_not_hold_it_up),
         TEST(a_full_pipe_of_an_old_kernel),
