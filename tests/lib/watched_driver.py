@@ -23,13 +23,18 @@ _TAKES_S = 0.05  # at most, a driver for a claim
 
 class _Call:
     """One claim's part in a call of a driver. `counts`: whoever asked was there until its end; what a
-    daemon has asked that died meanwhile does not. `may_meet`: another that is so, too: two pods that begin together
-    have a kubelet prepare their claim twice."""
+    daemon has asked that died meanwhile does not. `moved`: the kubelet has asked by itself."""
 
-    def __init__(self, what, may_meet):
-        self.what = what
-        self.may_meet = may_meet
+    def __init__(self, what, uid, moved):
+        self.what = f"{what} {uid}"
+        self.prepares = what == "prepare"
+        self.moved = moved
         self.counts = None
+
+    def may_meet(self, other):
+        """Two pods that begin together have a kubelet prepare their claim twice, each at the instance that is the
+        newest then: which it may have from here, and which not."""
+        return self.prepares and other.prepares and (self.moved or other.moved)
 
 
 class WatchedDriver(Driver):
@@ -145,7 +150,7 @@ class Book:
         return f"{self.name}/device={uid}"
 
     def begin(self, driver, what, uid):
-        call = _Call(f"{what} {uid}", driver.moved and what == "prepare")
+        call = _Call(what, uid, driver.moved)
         if what == "prepare" and not driver.moved:  # else the kubelet asks, who knows nothing of what is owed here
             self._look_for_holder(uid)
         with self._lock:
@@ -182,12 +187,18 @@ class Book:
             self.violations.append(f"{self.name} unprepares {uid}, which {holders} have")
         self.cdi_files.discard(self.cdi_name(uid))
 
+    def forgive(self):
+        """What judge() has told."""
+        with self._lock:
+            self.violations.clear()
+            self._together.clear()
+
     def judge(self):
         with self._lock:
             return self.violations + [
                 f"{self.name} was asked at once: {one.what}, {other.what}"
                 for one, other in self._together
-                if one.counts and other.counts and not (one.may_meet and other.may_meet)]
+                if one.counts and other.counts and not one.may_meet(other)]
 
 
 class Slot:

@@ -116,9 +116,10 @@ class WholeNode(AttackedNode):
 
     def forgive(self):
         """What was wrong is told, and is to be told once."""
-        for told in (self.violations, self._watch.violations, self.registrations.twice, self.kubelet.late,
-                     *(book.violations for book in self.books.values())):
+        for told in (self.violations, self._watch.violations, self.registrations.twice, self.kubelet.late):
             told.clear()
+        for book in self.books.values():
+            book.forgive()
 
     def forget(self):
         super().forget()
