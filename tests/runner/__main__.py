@@ -1,6 +1,6 @@
 """Builds and runs tests; tests/run.sh starts it when all packages are there.
 
-    tests/run.sh [NAME]...          all levels but fuzz-long, package and soak, or only these
+    tests/run.sh [NAME]...          all levels but faults, fuzz-long, package and soak, or only these
     tests/run.sh --list [NAME]...   what names there are
 
 A NAME is a level, LEVEL/TEST, or a TEST by itself: a unit program (test_store), a Python file
@@ -28,7 +28,7 @@ def _parse():
                         help="of the simulation; a tenth as many on the sanitized build")
     parser.add_argument("--seconds", type=int, metavar="N", default=60,
                         help="of each target of fuzz-long (default 60)")
-    parser.add_argument("--minutes", type=int, metavar="N", default=120, help="of soak (default 120)")
+    parser.add_argument("--minutes", type=int, metavar="N", default=120, help="of soak and faults (default 120)")
     parser.add_argument("--processors", type=float, metavar="N", default=os.cpu_count(),
                         help="how many to keep busy (default: all)")
     parser.add_argument("--build", type=pathlib.Path, metavar="DIRECTORY", default=ROOT / "build",

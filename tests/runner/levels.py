@@ -57,7 +57,7 @@ _PYTHON_SECONDS_MAX = dict.fromkeys(("cluster", "package", "integration/test_kil
 
 class Options:
     """`seeds`: of the simulation, None: as many as in every run. `seconds`: of each target of
-    fuzz-long; `minutes`: of the soak."""
+    fuzz-long; `minutes`: of soak and faults."""
 
     def __init__(self, build, processors, seeds=None, seconds=60, minutes=120):
         self.build = build
@@ -115,6 +115,7 @@ class Suite:
         }
         self.default = list(self.levels)
         self.levels["soak"] = {"soak": self._soak}
+        self.levels["faults"] = {"storm": self._faults}
         self.levels["package"] = {name: self._python for name in _python_names("package")}
         self.levels["fuzz-long"] = {name: self._fuzz_long for name in _fuzz_names()}
 
@@ -176,15 +177,20 @@ class Suite:
             [[TESTS / level / "mutants.sh", self.release.directory]], _count_last_line,
             env={"JOBS": "1"}, gives_way=True, long=100, seconds_max=1800)]
 
-    # ---- soak ----
+    # ---- for as long as one says ----
 
     def _soak(self, level, name):
+        return self._long(self.release, level, name)
+
+    def _faults(self, level, name):
+        return self._long(self.sanitized, level, name)
+
+    def _long(self, build, level, name):
         minutes = self._options.minutes
-        return [self.release.job_of(
-            level, name, [[sys.executable, TESTS / level / f"{name}.py", "--minutes", str(minutes)]], _count_soak,
-            env={"SHIM_BUILD_DIR": str(self.release.directory),
-                 "SHIM_BINARY": str(self.release.directory / "shim/cri-device-shim")},
-            seconds_max=minutes * 60 + 900, processors=1)]
+        return [build.job_of(
+            level, name, [[sys.executable, TESTS / level / f"{name}.py", "--minutes", str(minutes)]], _count_long,
+            env={"SHIM_BUILD_DIR": str(build.directory), "SHIM_BINARY": str(build.directory / "shim/cri-device-shim"),
+                 **_SANITIZER}, seconds_max=minutes * 60 + 900, processors=1)]
 
     # ---- Python ----
 
@@ -310,8 +316,8 @@ def _count_last_line(text, _statuses):
         line for line in text.splitlines() if re.match("(seed|replay|not ok)", line)])
 
 
-def _count_soak(text, _statuses):
-    """With the table, and all that was looked for."""
+def _count_long(text, _statuses):
+    """With all that it says."""
     passed, failed = re.fullmatch(r"(\d+) passed, (\d+) failed", text.rstrip("\n").rpartition("\n")[2]).groups()
     return Counts(int(passed), int(failed), notes=text.splitlines()[:-1])
 

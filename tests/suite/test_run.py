@@ -204,7 +204,8 @@ def test_names(world):
     status, _ = world.run("--list")
     listed = world.output.splitlines()
     assert status == 0 and len(listed) == len(set(listed))
-    for one in ("unit/test_gate", "fuzz/fuzz_session", "fuzz-long/fuzz_session", "soak/soak", "sim/sim", "sim/mutants",
+    for one in ("unit/test_gate", "fuzz/fuzz_session", "fuzz-long/fuzz_session", "soak/soak", "faults/storm",
+                "sim/sim", "sim/mutants",
                 "package/test_debian.py::test_lintian_says_nothing",
                 "integration/test_config.py::test_missing_config", "e2e/test_quickstart.py::test_quickstart"):
         assert one in listed

@@ -1,0 +1,77 @@
+"""Calls that fail for want of memory, each once: what a program cannot go on without it ends for, with a word, and the next
+one goes on. tests/run.sh faults has all of it.
+"""
+
+import signal
+import subprocess
+
+import pytest
+
+from agent_process import BINARY as AGENT
+from bridge_process import BINARY as BRIDGE
+from faults import FaultTable
+from node import Node
+from shim import BINARY, Shim
+from waiting import GENEROUS_S, wait_until
+
+GPU = "vendor.com/gpu"
+STARTS = 15  # of a program: so many of its first allocations fail, one in each
+PODS = 30    # so many allocations of a bridge fail at one, at most
+
+
+@pytest.mark.parametrize("program", [BINARY, BRIDGE, AGENT], ids=["daemon", "bridge", "agent"])
+def test_a_start_without_memory(directory, program):
+    """It has read its settings, or has ended with a word: it never goes by others."""
+    table = FaultTable(directory / "faults", gap_ms=0, memory_only=True)
+    shim = Shim(directory / "n", directory / "r.sock", cluster={
+        "enabled": True, "socket": str(directory / "n/agent.sock"), "kubeconfig": str(directory / "kubelet.conf")})
+    shim.directory.mkdir()
+    shim.config_path.write_text(shim.config_text())
+    ended = 0
+    for number in range(STARTS):
+        log = directory / f"{number}.log"
+        table.arm(1)
+        with open(log, "wb") as file:
+            process = subprocess.Popen([*table.wrapper, program, "--config", shim.config_path], stdin=subprocess.DEVNULL,
+                                       stdout=file, stderr=subprocess.STDOUT, env={"SHIM_TEST": str(number), "PATH": "/usr/bin:/bin"})
+        wait_until(lambda: process.poll() is not None or table.left() == 0 and str(directory) in log.read_text(),
+                   "a call has failed, and it has begun or ended")
+        process.kill()
+        status = process.wait(GENEROUS_S)
+        text = log.read_text()
+        why = f"{text}\n{table.failed()[-1]}"
+        assert "Sanitizer" not in text and status in (1, -signal.SIGABRT, -signal.SIGKILL), why
+        if status != -signal.SIGKILL:
+            ended += 1
+            assert "memory" in text, why
+        else:
+            assert str(directory) in text and "settings" not in text, why
+    assert table.disarm() == 0 and len(table.failed()) == STARTS and ended
+
+
+def test_a_pod_does_not_fail_since_the_bridge_has_no_memory(directory, closing):
+    """The kubelet would not ask again: the bridge ends, and the next one is asked what this one was."""
+    node = closing(Node(directory / "n", {GPU: [f"gpu{number}" for number in range(2 * PODS)]}, store=True))
+    table = FaultTable(directory / "faults", gap_ms=0, memory_only=True)
+    node.start()
+    node.down("bridge")
+    node.bridge.wrapper = table.wrapper
+    node.up("bridge")
+    pod = node.kubelet.add_pod("first", {GPU: 1})
+    node.kubelet.wait_phase(pod)
+    ends = 0
+    for number in range(PODS):
+        table.arm(1)
+        pod = node.kubelet.add_pod(f"pod{number}", {GPU: 1})
+        while pod.phase == "Pending":
+            if node.bridge.ends_within(0.01):
+                table.disarm()
+                assert node.bridge.wait_exit() == -signal.SIGABRT
+                assert "out of memory" in node.bridge.log().splitlines()[-1]
+                node.bridge.start()
+                ends += 1
+        table.disarm()
+        assert pod.phase == "Running", f"{pod}: {table.failed()[-1]}"
+        node.kubelet.delete_pod(pod)
+        node.kubelet.wait_gone(pod)
+    assert ends and not node.violations + node.check_running()
