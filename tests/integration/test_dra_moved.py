@@ -247,7 +247,8 @@ def test_a_socket_that_nobody_serves_says_nothing(shim, bridge, kubelet, make_dr
 
 @pytest.mark.parametrize("dra", [{"mask": "0s", "wipe_after": "1h"}])
 @pytest.mark.parametrize("with_agent", [True])
-def test_its_slices_are_its_own(shim, agent, bridge, kubelet, server, make_driver, make_direct):
+@pytest.mark.parametrize("seen", [True, False], ids=["seen", "while there is no daemon"])
+def test_its_slices_are_its_own(shim, agent, bridge, kubelet, server, make_driver, make_direct, seen):
     """Those that it has published there are not wiped, as are those of one that is only away."""
     publish(server, GPU, NIC)
     ours, other = make_driver(), make_driver(NIC)
@@ -256,9 +257,14 @@ def test_its_slices_are_its_own(shim, agent, bridge, kubelet, server, make_drive
     server.wait_watched("resourceslices")
     shim.wait_log("cluster: the API server can be told")
     direct = make_direct(ours)
+    if not seen:
+        shim.kill()
     ours.stop()
     direct.start()
     wait_taken(kubelet, direct)
+    if not seen:
+        shim.start()
+    wait_until(lambda: row(shim)["state"] == "moved", "it is known that it has moved")
     other.stop()
     shim.dra["wipe_after"] = "1ms"
     shim.config_path.write_text(shim.config_text())
