@@ -104,6 +104,7 @@ def test_an_operator_ends_a_pod(cluster, steer):
     cluster.wait_running("new")
 
 
+@since(32, "claims that are not alpha")
 @pytest.mark.parametrize("unit", [AGENT, DAEMON, KUBELET])
 def test_a_pod_is_ended_while_somebody_is_killed(cluster, steer, unit):
     """It is evicted, and another one runs on."""

@@ -67,7 +67,7 @@ def test_topology_manager(cluster, with_kubelet):
     assert (three.phase, three.reason) == ("Failed", "TopologyAffinityError")
 
 
-@since(31, "health of devices in a pod's status")
+@since(32, "health of devices in a pod's status")
 def test_health_in_a_pods_status(cluster):
     """A device that a running pod has becomes unhealthy, and healthy again: the pod's status says
     so, and the pod runs on."""

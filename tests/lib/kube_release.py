@@ -29,8 +29,9 @@ RELEASE = _release()
 # From its first beta on: nobody here knows the alpha versions before.
 DRA = next((version for minor, version in ((34, "v1"), (33, "v1beta2"), (32, "v1beta1"))
             if RELEASE >= (1, minor)), None)
-# {gate: (the first release that has it, the last one in which it is off)}
-_OFF = {"DynamicResourceAllocation": (32, 33), "ResourceHealthStatus": (31, 35),
+# {gate: (the first release in which it may be on, the last one in which it is off)}. With
+# ResourceHealthStatus a kubelet of 1.31 stores no devices before its pods are synchronized.
+_OFF = {"DynamicResourceAllocation": (32, 33), "ResourceHealthStatus": (32, 35),
         "DRAExtendedResource": (34, 35)}
 GATES = {name: True for name, (first, last) in _OFF.items() if (1, first) <= RELEASE <= (1, last)}
 
