@@ -229,6 +229,7 @@
     X(LIFT_BESIDE, "creates by a claim beside who has that from before, or the other way round")   \
     X(LIFT_BESIDE_CLAIM, "creates by a claim whose device another one's container has")            \
     X(LIFT_REFUSED, "creates of both refused")                                                     \
+    X(LIFT_REFUSED_CLAIM, "those for what another claim's container has")                          \
     X(LIFT_KILLED, "shims killed beside published resources")                                      \
     X(LIFT_LOST, "checkpoints lost beside them")                                                   \
     X(LIFT_COMMIT_FAILED, "commits that failed beside them")                                       \

@@ -174,14 +174,104 @@ void lift_judge_forward(struct lift_world *h, const struct lw_pod *pod, size_t c
 
 /* ---- refusals ---- */
 
+/* What is true of some device that the container is to have. */
+enum truth { UNHEALTHY, UNLISTED, AWAY, MOVED_BACK };
+
+static bool is_true(const struct lift_world *h, const struct lw_had *had, enum truth truth)
+{
+    const struct lw_resource *resource = &h->resources[had->resource];
+    const struct lw_device *device = &resource->device[had->device];
+
+    switch (truth) {
+    case UNHEALTHY:
+        return resource->listed && device->said && !device->said_healthy;
+    case UNLISTED:
+        return !resource->listed || !device->said;
+    case AWAY:
+        return resource->endpoint == 0 || !resource->listed;
+    case MOVED_BACK:
+        break;
+    }
+    return !resource->lifted;
+}
+
+static bool is_true_of_any(const struct lift_world *h, const struct lw_had *had, size_t len,
+                           enum truth truth)
+{
+    for (size_t i = 0; i < len; i++) {
+        if (is_true(h, &had[i], truth))
+            return true;
+    }
+    return false;
+}
+
+static bool has_any(const struct lw_had *a, size_t a_len, const struct lw_had *b, size_t b_len)
+{
+    for (size_t i = 0; i < a_len; i++) {
+        for (size_t k = 0; k < b_len; k++) {
+            if (a[i].resource == b[k].resource && a[i].device == b[k].device)
+                return true;
+        }
+    }
+    return false;
+}
+
+/* The last pod that the words name has a device of this one's; one that is gone may have had. Who only
+ * looks at it is told so by the cluster alone, which says nothing just after a start, nor once its
+ * claim has nothing any more. */
+static bool is_holder(const struct lift_world *h, const struct lw_pod *pod, const char *message,
+                      bool lives)
+{
+    const char *name = strrchr(message, '/');
+    unsigned uid = name ? (unsigned)strtoul(name + 2, NULL, 10) : 0;
+    struct lw_had mine[LW_HAD], theirs[LW_HAD];
+    size_t len = all_had(h, pod, mine);
+
+    for (size_t i = 0; i < LW_PODS; i++) {
+        const struct lw_pod *other = &h->pods[i];
+
+        if (!other->there || other->uid != uid)
+            continue;
+        if (lives && other != pod && !lift_is_in_the_way(h, pod, other))
+            return h->rows_lost; /* it has the same claim, as the token on it does not say */
+        return other == pod || has_any(mine, len, theirs, all_had(h, other, theirs));
+    }
+    return !lives;
+}
+
+/* What was not listed when it was asked for is known by its name alone: if that is not its id, it is
+ * so for this create, until the kubelet's next. */
+static bool names_a_name(const char *message)
+{
+    return strstr(message, "not listed by the plugin: device ids port-");
+}
+
 void lift_judge_refused(struct lift_world *h, const struct lw_pod *pod, size_t container, int code,
                         const char *message)
 {
-    (void)pod;
-    (void)container;
-    (void)message;
+    static const struct {
+        const char *words;
+        enum truth truth;
+    } WORDS[] = {{": unhealthy for ", UNHEALTHY},
+                 {": not listed by the plugin", UNLISTED},
+                 {"\" stopped ", AWAY},
+                 {" has been connecting for ", AWAY},
+                 {" is not registered on this node", AWAY},
+                 {" stands for no resource ", MOVED_BACK}};
+    struct lw_had had[LW_HAD];
+    size_t len = lift_pod_had(h, pod, container, had);
+
     check_that(h->w, code != 0, "a refusal has a code");
-    count_add(COUNT_LIFT_REFUSED);
+    for (size_t i = 0; i < sizeof WORDS / sizeof *WORDS; i++)
+        check_that(h->w,
+                   !strstr(message, WORDS[i].words) || names_a_name(message) ||
+                       is_true_of_any(h, had, len, WORDS[i].truth),
+                   "what a refusal says is so: %s", message);
+    check_that(h->w, !strstr(message, ", which still runs") || is_holder(h, pod, message, true),
+               "who is said to run with a device does: %s", message);
+    check_that(h->w, !strstr(message, "by another claim") || is_holder(h, pod, message, false),
+               "who is said to have a device by another claim may: %s", message);
+    count_add(strstr(message, "by another claim") ? COUNT_LIFT_REFUSED_CLAIM : COUNT_LIFT_REFUSED);
 }
 
 /* ---- claims ---- */
@@ -243,6 +333,8 @@ void lift_judge_done(struct lift_world *h, size_t id, const struct devicemgr_cla
     const struct lw_claim *claim = &h->claims[id];
 
     if (done->code != 0) {
+        check_that(h->w, !strstr(done->message, "nothing is allocated to it") || !claim->allocated,
+                   "what has nothing is said to: c%zu", id);
         count_add(COUNT_LIFT_CLAIM_REFUSED);
         return;
     }

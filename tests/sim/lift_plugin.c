@@ -11,7 +11,7 @@
 
 #define FEW 6
 /* More than two slices have. */
-#define MANY_PERCENT 12
+#define MANY_PERCENT 20
 #define NODES 3
 
 /* The second, and its ids, are no names as the API has them. */
@@ -203,12 +203,25 @@ static void connect_one(struct lift_world *h, size_t r)
     list(h, r);
 }
 
-/* Of few devices one changes; of many some, which may shift others into another slice. */
+/* All from one on come, or go. */
+static void change_many(struct lift_world *h, struct lw_resource *resource)
+{
+    bool listed = rng_percent(&h->rng, 50);
+
+    for (size_t i = rng_below(&h->rng, resource->devices); i < resource->devices; i++)
+        resource->device[i].listed = listed;
+}
+
+/* Of few devices one changes; of many some, which may shift others into another slice, or so many
+ * that there are more slices, or fewer. */
 static void change(struct lift_world *h, size_t r)
 {
     struct lw_resource *resource = &h->resources[r];
-    size_t times = resource->devices > FEW ? rng_between(&h->rng, 1, 20) : 1;
+    bool many = resource->devices > FEW;
+    size_t times = many ? rng_between(&h->rng, 1, 20) : 1;
 
+    if (many && rng_percent(&h->rng, 40))
+        change_many(h, resource);
     while (times-- > 0) {
         struct lw_device *device = &resource->device[rng_below(&h->rng, resource->devices)];
 

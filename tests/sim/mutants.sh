@@ -1,50 +1,56 @@
 #!/usr/bin/env bash
-# Plants faults in the device manager, one at a time, and lets the simulation find each.
+# Plants faults in the device manager, and in what of the shim is played with it (sim_lift in
+# CMakeLists.txt), one at a time, and lets the simulation find each.
 #
 #   tests/sim/mutants.sh BUILD_DIR            every fault of mutants.txt
 #   tests/sim/mutants.sh BUILD_DIR NAME...    these
 #   tests/sim/mutants.sh --fit                looks only whether each still fits the text, within a second
 #
 # BUILD_DIR is a configured build in which `sim` is up to date. A fault is one perl substitution
-# that must fit exactly one file of devicemgr/. That file is compiled with the build's own command
+# that must fit exactly one file of those. That file is compiled with the build's own command
 # and linked with the rest; the tree is not touched. The seeds that found it last are played first,
 # then others from 1 on, SEEDS (2000) at most. What is caught is a line "ok", what is not, or does
-# not fit or compile any more, a line "not ok". The last line is "N passed, N failed". With UPDATE=1
-# the seeds that were found are written to mutants.txt in place of those that do not find it any more.
+# not fit or compile any more, a line "not ok". The last line is "N passed, N failed". With
+# WORLD=lifts only that small world is played (sim --only); with UPDATE=1 the seeds that were found are written to mutants.txt in place of those that do not find it any more.
 set -uo pipefail
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 list=$root/tests/sim/mutants.txt
 seeds=${SEEDS:-2000}
 
-# Prints the files of devicemgr/ that the substitution changes, and writes them to $2.
+# All that faults are planted in.
+files() {
+    (cd "$root" && printf '%s\n' devicemgr/*/*.c shim/cluster/{lift_driver,pool_order,pools}.c \
+        shim/agent/pool_slices.c)
+}
+
+# Prints the files that the substitution changes, and writes them to $2.
 plant() {
     perl -e '
-        my ($edit, $root, $out) = @ARGV;
+        my ($edit, $root, $out, @names) = @ARGV;
         undef $/;
-        for my $path (sort glob("$root/*.c $root/*/*.c")) {
-            open(my $source, "<", $path) or die "$path: $!\n";
+        for my $name (@names) {
+            open(my $source, "<", "$root/$name") or die "$name: $!\n";
             my $before = $_ = <$source>;
             eval $edit;
             die $@ if $@;
             next if $_ eq $before;
-            my $name = substr($path, length("$root/"));
             system("install", "-D", "/dev/null", "$out/$name") == 0 or die "$out/$name\n";
             open(my $planted, ">", "$out/$name") or die "$out/$name: $!\n";
             print $planted $_;
             print "$name\n";
-        }' "$1" "$root/devicemgr" "$2" 2>"$2/perl.log"
+        }' "$1" "$root" "$2" $(files) 2>"$2/perl.log"
 }
 
-# Prints each fault that does not fit exactly one file of devicemgr/.
+# Prints each fault that does not fit exactly one of them.
 fit() {
     perl -e '
-        my ($list, $root) = @ARGV;
+        my ($list, $root, @names) = @ARGV;
         my (%text, $failed);
-        for my $path (glob("$root/*.c $root/*/*.c")) {
+        for my $name (@names) {
             local $/;
-            open(my $source, "<", $path) or die "$path: $!\n";
-            $text{substr($path, length("$root/"))} = <$source>;
+            open(my $source, "<", "$root/$name") or die "$name: $!\n";
+            $text{$name} = <$source>;
         }
         open(my $faults, "<", $list) or die "$list: $!\n";
         while (my $heading = <$faults>) {
@@ -54,16 +60,16 @@ fit() {
             my $change = eval("sub { $edit; }") or die "$name: $@";
             my @files = grep { my $new = $text{$_}; $change->() for $new; $new ne $text{$_} } keys %text;
             next if @files == 1;
-            print "not ok $name: it must fit one file of devicemgr/, and fits: @files\n";
+            print "not ok $name: it must fit one file, and fits: @files\n";
             $failed = 1;
         }
-        exit($failed // 0);' "$list" "$root/devicemgr"
+        exit($failed // 0);' "$list" "$root" $(files)
 }
 
 # The commands that made an object, and the program, for another source, object and program.
 compile() {
     local name=$1 file=$2 out=$3 command
-    command=$(grep -F -- "-c $root/devicemgr/$file" "$commands" | tail -n 1)
+    command=$(grep -F -- "-c $root/$file" "$commands" | tail -n 1)
     [ -n "$command" ] || return 1
     command=$(sed -E "s# -M[DTF]( [^ ]+\.o(\.d)?)?##g; s# -o [^ ]+ -c [^ ]+# -o $out/$name.o -c $out/$file#;
         s# -Werror # #" <<<"$command")
@@ -75,7 +81,7 @@ compile() {
 
 caught_by() { # the first of these seeds that fails; $1: how many
     local sim=$1 from=$2 len=$3
-    timeout 900 "$sim" --from "$from" --seeds "$len" --quiet --failures 1 2>&1 |
+    timeout 900 "$sim" ${WORLD:+--only "$WORLD"} --from "$from" --seeds "$len" --quiet --failures 1 2>&1 |
         grep -aE '^seed [0-9]+:' | head -n 1
 }
 
@@ -89,7 +95,7 @@ try() {
     mkdir -p "$out"
     files=$(plant "$edit" "$out") || { not_ok "$name" "no perl: $(head -n 1 "$out/perl.log")"; return; }
     [ "$(wc -w <<<"$files")" -eq 1 ] ||
-        { not_ok "$name" "it must fit one file of devicemgr/, and fits: ${files:-none}"; return; }
+        { not_ok "$name" "it must fit one file, and fits: ${files:-none}"; return; }
     compile "$name" "$files" "$out" ||
         { not_ok "$name" "$files does not compile with it: $out/compile.log"; return; }
     for seed in $known; do
