@@ -8,6 +8,7 @@ from asking import by_annotation, by_token, refused
 from ctl import ctl, ctl_json
 from dra_node import DraNode
 from kubelet_drivers import claim
+from lift_scheduler import LiftScheduler, Request, Unallocatable
 from protos import cri
 from telling import tell
 from waiting import wait_until
@@ -211,6 +212,31 @@ def test_a_container_gets_what_its_claim_has(shim, server, node, runtime, make_p
     config = created(runtime)
     assert (envs(config)["PLUGIN_DEVICES"], dict(config.annotations)["cdi.k8s.io/x"]) == ("GPU_3,g0", "vendor.com/x=y")
     assert ctl_json(shim, "resources", GPU)["items"][0]["kubelet"]["devices"] == 0
+
+
+def test_claims_by_selection_get_exactly_those(shim, server, node, runtime, make_plugin):
+    """An unmodified plugin of eight devices on three NUMA nodes, and a scheduler that knows what is published."""
+    numa = {f"g{number}": number % 3 for number in range(8)}
+    plugin = make_plugin(shim, GPU, list(numa), numa=numa)
+    wait_devices(server, {name: [] for name in numa})
+    scheduler = LiftScheduler(server, DRIVER, NODE)
+    has = {
+        "c-1": scheduler.allocate("c-1", Request("gpu", 2, lambda a: a["numaNode"] == 1)),
+        "c-2": scheduler.allocate("c-2", Request("one", 1, lambda a: a["numaNode"] == 0),
+                                  Request("other", 1, lambda a: a["numaNode"] == 2 and a["model"] == "large")),
+        "c-3": scheduler.allocate("c-3", Request("gpu", 2, lambda a: a["numaNode"] != 1 and a["memory"] >= 80)),
+    }
+    assert has == {"c-1": ["g1", "g4"], "c-2": ["g0", "g2"], "c-3": ["g3", "g5"]}
+    with pytest.raises(Unallocatable):
+        scheduler.allocate("c-4", Request("gpu", 2, lambda a: a["numaNode"] == 1))
+    plugin.set_devices({**dict.fromkeys(numa, True), "g6": False})
+    wait_until(lambda: devices(server)["g6"] == [UNHEALTHY], "it is tainted")
+    has["c-4"] = scheduler.allocate("c-4", Request("gpu"))
+    assert has["c-4"] == ["g7"]
+    for uid, ids in has.items():
+        node.client.run(node.client.run_pod(f"pod-{uid}"), "main", **prepare(node.kubelet, uid))
+        assert envs(created(runtime))["PLUGIN_DEVICES"] == ",".join(ids)
+    assert plugin.allocated() == list(has.values())
 
 
 def test_one_whose_plugin_is_away_waits_for_it(shim, server, node, runtime, make_plugin):
