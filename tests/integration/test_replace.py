@@ -63,7 +63,7 @@ def test_what_the_shim_chose(runtime, shim, client, gpu, directory):
     container = client.run(pod, "main")
     assert devices_of(runtime) == "g1" and listed(shim) == (["g1"], ["g0"])
     assert "g1 (for g0)" in ctl(shim, "allocations").stdout
-    (event,) = [one for one in ctl_json(shim, "events")["items"] if one["kind"] == "replaced"]
+    (event,) = wait_until(lambda: [one for one in ctl_json(shim, "events")["items"] if one["kind"] == "replaced"], "the event")
     assert (event["ids"], event["text"], event["pod"]) == (["g1"], "in the place of g0", "web")
     shim.wait_log("has now device ids g1 in the place of g0, lost")
     assert scrape(directory / "metrics.sock")["replacements_total"].value() == 1
