@@ -69,10 +69,8 @@ struct devicemgr_resource_settings {
      * never. */
     uint64_t taint_unhealthy_after_ms;
     bool dra; /* its devices are published as a DRA driver's (lift.h) */
-    /* A container that is made again gets others in the place of devices that have been gone, or
-     * unhealthy, for so long. */
-    bool replace;
-    uint64_t replace_after_ms;
+    bool replace;              /* others are given in the place of lost devices, as which they */
+    uint64_t replace_after_ms; /* count after so long (rules/replaceable.h) */
     const struct devicemgr_settings_attribute *attributes;
     size_t attributes_len;
 };
@@ -458,6 +456,13 @@ struct devicemgr_kubelet_held {
 };
 void devicemgr_kubelet_holds(struct devicemgr *mgr, uint64_t now_ms, uint64_t read_ms,
                              const struct devicemgr_kubelet_held *held, size_t held_len);
+
+/* Whether a container waits for the kubelet to let go of devices of the resource that are meant for
+ * it, which are shown as taken (settings.replace). */
+bool devicemgr_replacing(const struct devicemgr *mgr, const char *resource);
+/* The kubelet's checkpoint, as devicemgr_kubelet_holds() told it last, has just the healthy devices
+ * of the resource's list as it is shown now, and was written, then read, since that was sent. */
+void devicemgr_kubelet_took(struct devicemgr *mgr, uint64_t now_ms, const char *resource);
 
 /* What the kubelet asks for one container; all of it is borrowed. */
 struct devicemgr_preference {

@@ -39,6 +39,8 @@ void showing_times(struct state *state)
     state->showing.all_ms = UINT64_MAX;
     for (const struct kubelet_hold *hold = state->kubelet.holds; hold; hold = hold->hh.next)
         showing_all_at(state, hold->since_ms + POD_COMES_MS);
+    for (const struct replacing *r = state->replacings.by_key; r; r = r->hh.next)
+        showing_all_at(state, r->until_ms);
     for (const struct sandbox *sandbox = state->pods.sandboxes; sandbox; sandbox = sandbox->hh.next)
         showing_all_at(state, sandbox->remade_by_ms);
 }

@@ -17,6 +17,7 @@
 #include "devicemgr/books/listing.h"
 #include "devicemgr/books/outbox.h"
 #include "devicemgr/books/refused.h"
+#include "devicemgr/books/replacing.h"
 #include "devicemgr/books/showing.h"
 #include "devicemgr/books/tainted.h"
 #include "devicemgr/books/wake.h"
@@ -59,6 +60,7 @@ struct state {
     bool cdi_told;          /* that nobody knows: to the operator */
     uint64_t replaced; /* how often devices were given in the place of what was lost; for metrics */
     struct kubelet_view kubelet;
+    struct replacings replacings;
     struct listing listing;
     struct dirty dirty;
     struct checkpoint checkpoint;

@@ -166,6 +166,7 @@ static void verify(const struct state *state)
 
 void advertise_pass(struct state *state)
 {
+    replacing_expire(state);
     showing_times(state);
     showing_all(state);
     wake_all(&state->wakes);

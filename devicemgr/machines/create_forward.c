@@ -7,7 +7,8 @@
 #include "devicemgr/things/name.h"
 #include "devicemgr/things/options.h"
 
-/* What the shim chose is written on the container, where rebuild.c finds it again. */
+/* What the shim chose is written on the container, where rebuild.c finds it again; and what that is
+ * in the place of. */
 static void merge_token(const struct allocation *allocation, struct options_merge *merge)
 {
     V1beta1__ContainerAllocateResponse *own = options_new();
@@ -15,9 +16,16 @@ static void merge_token(const struct allocation *allocation, struct options_merg
     char *value = request_token_value(allocation->resource, &allocation->ids);
 
     options_add_annotation(own, key, value);
-    options_merge_add(merge, own);
     free(key);
     free(value);
+    if (allocation_replaced(allocation)) {
+        key = request_asked_key(allocation->resource);
+        value = request_token_value(allocation->resource, &allocation->asked);
+        options_add_annotation(own, key, value);
+        free(key);
+        free(value);
+    }
+    options_merge_add(merge, own);
     options_free(own);
 }
 
@@ -99,11 +107,12 @@ void create_forward(struct state *state, const struct create *create)
     options_merge_init(&merge);
     for (size_t i = 0; i < create->demand.request.len; i++) {
         const struct request_item *want = create->wanted[i].want;
+        bool chosen = !want->token || want->claimed || allocation_replaced(create->wanted[i].has);
 
-        if (!want->token || want->claimed) /* else the kubelet has written it there */
+        if (chosen) /* else the kubelet has written it there */
             merge_token(create->wanted[i].has, &merge);
     }
-    merge.reserved = REQUEST_KEY_PREFIX;
+    merge.reserved = request_is_own_key;
     for (size_t i = 0; i < create->demand.request.len; i++)
         merge_given(state, &create->wanted[i], &merge);
     log_conflicts(state, create->wanted, &merge);

@@ -94,6 +94,8 @@ static void prepare(struct creates *creates, struct create *create, size_t index
     for (size_t i = 0; i < selected->checks.len; i++)
         checks_start(creates->checks, create->number,
                      allocations_mutable(table, selected->checks.v[i]));
+    if (selected->mark.len > 0)
+        replacing_set(creates->state, wanted->demand, wanted->want->resource, &selected->mark);
     if (selected->drop)
         ledger_drop_allocation(creates->state, allocations_mutable(table, wanted->has));
     if (selected->ask_plugin)
@@ -127,6 +129,7 @@ static void reserve(struct state *state, struct wanted *wanted,
 {
     struct allocation *allocation = take(state, wanted, selected);
 
+    replacing_forget(state, wanted->demand, wanted->want->resource);
     allocation_set_create(allocation, wanted->demand->create);
     if (wanted->settings->exclusive)
         take_from_others(state, allocation);
@@ -153,7 +156,8 @@ struct look create_take(struct creates *creates, struct create *create)
         prepare(creates, create, i, &create->wanted[i], &selection.items[i]);
     for (size_t i = 0; selection.look.step == LOOK_GO && i < selection.items_len; i++) {
         reserve(creates->state, &create->wanted[i], &selection.items[i]);
-        create->items[i].replaced = selection.items[i].instead.len > 0;
+        create->items[i].replaced =
+            selection.items[i].instead.len > 0 && allocation_replaced(create->wanted[i].has);
     }
     look = selection.look;
     selection.look = (struct look){0};

@@ -223,7 +223,7 @@ static size_t take_container(struct runtime *runtime, const struct listed_sandbo
     container_tokens_read(&named, is_new ? state : NULL, container);
     note_running(state, container, sandbox, &named);
     rebuilt = rebuild_container(state, told, container, sandbox, &named);
-    request_fini(&named.tokens);
+    container_tokens_fini(&named);
     return rebuilt;
 }
 
@@ -240,7 +240,7 @@ static void release_listed(struct state *state, const struct devicemgr_container
     container_tokens_read(&named, NULL, container);
     if (named.tokens.len > 0 && !named.unreadable)
         ledger_release_leftovers(state, sandbox->pod->uid, container->name, &named.tokens);
-    request_fini(&named.tokens);
+    container_tokens_fini(&named);
 }
 
 void listed_take(struct runtime *runtime, const struct devicemgr_sandbox *sandboxes,

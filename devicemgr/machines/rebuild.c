@@ -11,17 +11,37 @@ void container_tokens_read(struct container_tokens *named, struct state *log,
     *named = (struct container_tokens){0};
     for (size_t i = 0; i < container->annotations_len; i++) {
         const struct devicemgr_annotation *annotation = &container->annotations[i];
+        size_t asked = request_is_asked_key(annotation->key);
         struct text error = {0};
 
-        if (!request_is_token_key(annotation->key))
+        if (!request_is_own_key(annotation->key))
             continue;
         text_add(&error, "running container %.12s: ", container->id);
-        if (request_add_token(&named->tokens, annotation->key, annotation->value, &error) == 0)
+        if (request_add_token(asked > 0 ? &named->asked : &named->tokens, annotation->key + asked,
+                              annotation->value, &error) == 0)
             continue;
         named->unreadable = true;
         if (log)
             state_log(log, LEVEL_WARNING, &error);
     }
+}
+
+void container_tokens_fini(struct container_tokens *named)
+{
+    request_fini(&named->tokens);
+    request_fini(&named->asked);
+}
+
+/* What the token's devices are in the place of, as many; else nothing. */
+static struct ids asked_of(const struct container_tokens *named, const struct request_item *token)
+{
+    for (size_t i = 0; i < named->asked.len; i++) {
+        const struct request_item *asked = &named->asked.items[i];
+
+        if (strcmp(asked->resource, token->resource) == 0 && asked->ids.len == token->ids.len)
+            return asked->ids;
+    }
+    return (struct ids){0};
 }
 
 /* What the shim has chosen is always written on the container. What the kubelet has is not, where
@@ -77,7 +97,7 @@ static bool was_own_choice(const struct state *state, const struct listed_sandbo
  * older than what we have heard of that container name since. */
 static bool rebuild_one(struct state *state, const struct listed_sandboxes *told,
                         const struct devicemgr_container *container, const struct sandbox *sandbox,
-                        const struct request_item *token)
+                        const struct request_item *token, const struct ids *asked)
 {
     struct allocation *allocation =
         allocations_edit(&state->allocations, sandbox->pod->uid, container->name, token->resource);
@@ -85,13 +105,14 @@ static bool rebuild_one(struct state *state, const struct listed_sandboxes *told
 
     if (allocation &&
         (allocation->create || allocation->epoch >= state->listing.epoch ||
-         ids_equal(&allocation->ids, &token->ids) ||
+         (ids_equal(&allocation->ids, &token->ids) && ids_equal(&allocation->asked, asked)) ||
          (lives_len > 0 && allocation->lives[lives_len - 1].attempt > container->attempt)))
         return false;
     if (allocation)
         ledger_drop_allocation(state, allocation);
     allocation = allocations_add(&state->allocations, sandbox->pod->uid, container->name,
                                  token->resource, &token->ids);
+    allocation_set_replaced(allocation, asked);
     allocation_set_found(allocation);
     allocation_set_own_choice(allocation, was_own_choice(state, told, container, token->resource));
     allocation_set_live(allocation, container->id, sandbox->id, container->attempt);
@@ -107,8 +128,11 @@ size_t rebuild_container(struct state *state, const struct listed_sandboxes *tol
     size_t rebuilt = 0;
 
     for (size_t i = 0; i < named->tokens.len; i++) {
-        if (named->tokens.items[i].ids.len > 0)
-            rebuilt += rebuild_one(state, told, container, sandbox, &named->tokens.items[i]);
+        const struct request_item *token = &named->tokens.items[i];
+        const struct ids asked = asked_of(named, token);
+
+        if (token->ids.len > 0)
+            rebuilt += rebuild_one(state, told, container, sandbox, token, &asked);
     }
     return rebuilt;
 }

@@ -23,10 +23,12 @@ struct listed_sandboxes {
 /* What the tokens of a listed container name. */
 struct container_tokens {
     struct request tokens;
-    bool unreadable; /* it has one that cannot be read: it may name anything */
+    struct request asked; /* what those are in the place of */
+    bool unreadable;      /* it has one that cannot be read: it may name anything */
 };
 
-/* The caller gives `named->tokens` to request_fini(). `log` NULL: nothing is logged. */
+void container_tokens_fini(struct container_tokens *named);
+/* The caller gives `named` to container_tokens_fini(). `log` NULL: nothing is logged. */
 void container_tokens_read(struct container_tokens *named, struct state *log,
                            const struct devicemgr_container *container);
 /* Whether a container with these tokens has the allocation's devices. */

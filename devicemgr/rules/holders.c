@@ -176,6 +176,16 @@ static bool asked_for(const struct state *state, const char *resource, const cha
     return false;
 }
 
+/* Whether it is to be in the place of what another container has lost. */
+static bool is_meant(const struct state *state, const char *resource, const char *id,
+                     const char *pod_uid, const char *container)
+{
+    const struct replacing *meant = replacings_meant(&state->replacings, resource, id);
+
+    return meant &&
+           (strcmp(meant->pod_uid, pod_uid) != 0 || strcmp(meant->container, container) != 0);
+}
+
 bool holders_none(const struct state *state, const struct wanted *wanted, const char *id,
                   bool *reused)
 {
@@ -200,6 +210,7 @@ bool holders_none(const struct state *state, const struct wanted *wanted, const 
             return false;
     }
     return !asked_for(state, resource, id, demand->pod_uid, demand->container) &&
+           !is_meant(state, resource, id, demand->pod_uid, demand->container) &&
            !kubelet_promised(state, resource, id, demand->pod_uid, demand->container);
 }
 
@@ -211,7 +222,7 @@ bool holders_nobody(const struct state *state, const char *resource, const char 
         if (holders_keeps(state, holders->v[i]))
             return false;
     }
-    return !asked_for(state, resource, id, "", "") &&
+    return !asked_for(state, resource, id, "", "") && !is_meant(state, resource, id, "", "") &&
            !kubelet_promised(state, resource, id, "", "");
 }
 

@@ -29,15 +29,25 @@ uint64_t replaceable_from_ms(const struct state *state, const struct wanted *wan
     return lost > 0 ? later_by(since_ms, wanted->settings->replace_after_ms) : UINT64_MAX;
 }
 
-/* Those of `ids` that can be used stay: they go before what the pod's other containers had. */
-static void keep_usable(struct pool *pool, const struct ids *ids)
+/* What is the container's, or meant for it: what can be used of `ids`, or is back of what the kubelet
+ * gave it; what the kubelet is being asked to let go of. */
+static bool is_own(const struct state *state, const struct wanted *wanted, const struct ids *ids,
+                   const char *id)
+{
+    return ids_contain_sorted(ids, id) || ids_contain_sorted(&wanted->want->ids, id) ||
+           replacings_meant(&state->replacings, wanted->want->resource, id);
+}
+
+/* These stay: they go before what the pod's other containers had. */
+static void keep_own(const struct state *state, const struct wanted *wanted, struct pool *pool,
+                     const struct ids *ids)
 {
     size_t reused = 0;
 
     for (size_t i = 0; i < pool->len; i++) {
         struct candidate *candidate = &pool->candidates[i];
 
-        candidate->reused = candidate->reused || ids_contain_sorted(ids, candidate->device->id);
+        candidate->reused = candidate->reused || is_own(state, wanted, ids, candidate->device->id);
         reused += candidate->reused;
     }
     for (size_t i = 0; reused > ids->len && i < pool->len; i++)
@@ -50,7 +60,7 @@ bool replaceable_choose(const struct state *state, const struct wanted *wanted,
     struct pool pool = pool_fill(state, wanted);
     bool enough = pool.len >= ids->len;
 
-    keep_usable(&pool, ids);
+    keep_own(state, wanted, &pool, ids);
     if (enough)
         choose_devices(pool.candidates, pool.len, &wanted->want->preferred, ids->len, out);
     pool_fini(&pool);

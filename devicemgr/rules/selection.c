@@ -110,6 +110,87 @@ static struct look look_at_ids(const struct state *state, const struct wanted *w
     return look;
 }
 
+/* ---- some of them are lost ---- */
+
+/* Those that are not among `ids`, nor what the kubelet gave the container. */
+static void add_new(const struct wanted *wanted, const struct ids *chosen, const struct ids *ids,
+                    struct ids *out)
+{
+    for (size_t i = 0; i < chosen->len; i++) {
+        if (!ids_contain_sorted(ids, chosen->v[i]) &&
+            !ids_contain_sorted(&wanted->want->ids, chosen->v[i]))
+            ids_add(out, chosen->v[i]);
+    }
+}
+
+/* Whether the kubelet, which may be giving what was chosen to another pod, has let go of it; sets
+ * `mark`, what it is to let go of, if not. What was asked for by annotation it knows nothing of. */
+static bool let_go(const struct state *state, const struct wanted *wanted, const struct ids *ids,
+                   struct selection_item *answer)
+{
+    const struct replacing *replacing =
+        replacings_find(&state->replacings, wanted->demand, wanted->want->resource);
+    bool confirmed;
+
+    if (!wanted->want->token || !wanted->settings->exclusive)
+        return true;
+    add_new(wanted, &answer->ids, ids, &answer->mark);
+    confirmed = answer->mark.len == 0 ||
+                (replacing && replacing->confirmed && ids_equal(&replacing->ids, &answer->mark));
+    if (confirmed)
+        ids_fini(&answer->mark);
+    return confirmed;
+}
+
+/* Why others cannot be taken yet that were chosen in the place of what `lost` waits for. */
+static struct look look_at_others(const struct state *state, const struct wanted *wanted,
+                                  const struct ids *ids, struct look lost,
+                                  struct selection_item *answer)
+{
+    const struct allocation *has = answer->drop ? NULL : wanted->has;
+    struct look look = holders_listed(state, wanted);
+
+    if (look.step == LOOK_GO && has)
+        look = holders_look_at(state, wanted->demand, has, has->ids.v[0], &answer->checks);
+    if (look.step == LOOK_GO && !let_go(state, wanted, ids, answer)) {
+        lost.reason.kind = REASON_REPLACING;
+        ids_copy(&lost.reason.others, answer->mark.v, answer->mark.len);
+        return lost;
+    }
+    look_fini(&lost);
+    return look;
+}
+
+/* Others in the place of what is lost of `ids`, which `look` waits for: it goes on waiting until
+ * they are lost, if there are no others, and as long as these cannot be taken. */
+static struct look replace(const struct state *state, const struct wanted *wanted,
+                           const struct ids *ids, struct look look, struct selection_item *answer)
+{
+    uint64_t from_ms = replaceable_from_ms(state, wanted, ids);
+    const struct ids *asked;
+
+    if (look.step != LOOK_WAIT || look.reason.kind != REASON_DEVICES_UNHEALTHY ||
+        from_ms == UINT64_MAX)
+        return look;
+    if (state->now_ms < from_ms) {
+        look.again_ms = from_ms;
+        return look;
+    }
+    if (!replaceable_choose(state, wanted, ids, &answer->ids)) {
+        look.reason.kind = REASON_NO_OTHER_DEVICE;
+        return look;
+    }
+    look = look_at_others(state, wanted, ids, look, answer);
+    if (look.step != LOOK_GO) {
+        ids_fini(&answer->ids);
+        return look;
+    }
+    asked = wanted->want->token ? &wanted->want->ids : allocation_asked(wanted->has);
+    ids_copy(&answer->instead, asked->v, asked->len);
+    answer->drop = wanted->has;
+    return look;
+}
+
 /* The kubelet has chosen. */
 static struct look take_told(const struct state *state, const struct wanted *wanted,
                              struct selection_item *answer)
@@ -117,9 +198,10 @@ static struct look take_told(const struct state *state, const struct wanted *wan
     const struct ids *ids = &wanted->want->ids;
     struct look look = look_at_ids(state, wanted, ids, answer);
 
+    look = replace(state, wanted, ids, look, answer);
     if (look.step == LOOK_GO)
         look = holders_listed(state, wanted);
-    if (look.step == LOOK_GO)
+    if (look.step == LOOK_GO && answer->ids.len == 0)
         ids_copy(&answer->ids, ids->v, ids->len);
     return look;
 }
@@ -174,35 +256,6 @@ static struct look look_at_had(const struct state *state, const struct wanted *w
     return look;
 }
 
-/* Others in the place of what is lost of its devices, which `look` waits for: it goes on waiting
- * until they are lost, if there are no others, or while a container of it may run. */
-static struct look replace(const struct state *state, const struct wanted *wanted, struct look look,
-                           struct selection_item *answer)
-{
-    const struct allocation *has = wanted->has;
-    uint64_t from_ms = replaceable_from_ms(state, wanted, &has->ids);
-    struct look own;
-
-    if (look.reason.kind != REASON_DEVICES_UNHEALTHY || from_ms == UINT64_MAX)
-        return look;
-    if (state->now_ms < from_ms) {
-        look.again_ms = from_ms;
-        return look;
-    }
-    if (!replaceable_choose(state, wanted, &has->ids, &answer->ids)) {
-        look.reason.kind = REASON_NO_OTHER_DEVICE;
-        return look;
-    }
-    look_fini(&look);
-    own = holders_look_at(state, wanted->demand, has, has->ids.v[0], &answer->checks);
-    answer->drop = own.step == LOOK_GO;
-    if (answer->drop)
-        ids_copy(&answer->instead, allocation_asked(has)->v, allocation_asked(has)->len);
-    else
-        ids_fini(&answer->ids);
-    return own;
-}
-
 static struct look keep(const struct state *state, const struct wanted *wanted,
                         struct selection_item *answer)
 {
@@ -212,9 +265,7 @@ static struct look keep(const struct state *state, const struct wanted *wanted,
         look_fini(&look); /* it was not running then: the shim chooses anew */
         answer->drop = true;
     }
-    if (look.step == LOOK_WAIT && !wanted->want->token)
-        look = replace(state, wanted, look, answer);
-    return look;
+    return replace(state, wanted, &wanted->has->ids, look, answer);
 }
 
 /* ---- one resource, and all ---- */
@@ -252,6 +303,7 @@ void selection_item_fini(struct selection_item *item)
 {
     ids_fini(&item->ids);
     ids_fini(&item->instead);
+    ids_fini(&item->mark);
     ids_fini(&item->available);
     ids_fini(&item->must_include);
     free(item->checks.v);

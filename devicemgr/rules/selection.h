@@ -26,6 +26,7 @@ struct selection_item {
     enum selection_kind kind;
     struct ids ids;
     struct ids instead;   /* what they are in the place of; empty: of nothing */
+    struct ids mark;      /* what is to be, once the kubelet has let go of it; sorted */
     bool drop;            /* what the container had before is over */
     bool ask_plugin;      /* which of `available` it prefers, with all of `must_include` */
     struct ids available; /* in natural order */

@@ -62,6 +62,16 @@ static void marks_add_allocations(struct marks *marks, const struct state *state
     }
 }
 
+/* The kubelet is to let go of what is meant for a container of ours. */
+static void marks_add_replacings(struct marks *marks, const struct state *state,
+                                 const char *resource)
+{
+    for (const struct replacing *r = state->replacings.by_key; r; r = r->hh.next) {
+        for (size_t i = 0; i < r->ids.len && strcmp(r->resource, resource) == 0; i++)
+            marks_add(marks, r->ids.v[i])->taken = true;
+    }
+}
+
 static void marks_add_kubelet_holds(struct marks *marks, const struct state *state,
                                     const char *resource)
 {
@@ -83,6 +93,7 @@ static void marks_init(struct marks *marks, const struct state *state,
 {
     *marks = (struct marks){0};
     marks_add_allocations(marks, state, resource->name);
+    marks_add_replacings(marks, state, resource->name);
     marks_add_kubelet_holds(marks, state, resource->name);
     marks->unlisted = mem_alloc(HASH_COUNT(marks->by_id), sizeof(struct mark *));
     for (struct mark *mark = marks->by_id; mark; mark = mark->hh.next) {
@@ -165,7 +176,7 @@ static struct mark mark_of(const struct state *state, const char *resource, cons
     const struct owners *holders = allocations_holders(&state->allocations, resource, id);
     const struct owners *askers = allocations_askers(&state->allocations, resource, id);
     const struct owners *holds = kubelet_holders(state, resource, id);
-    struct mark mark = {.id = id};
+    struct mark mark = {.id = id, .taken = replacings_meant(&state->replacings, resource, id)};
 
     for (size_t i = 0; i < owners_len(holders); i++) {
         const struct allocation *holder = holders->v[i];

@@ -203,6 +203,9 @@
 /* That a container runs, said when the create that wanted to know was refused already, counts so
  * long for the creates of its pod: the kubelet tries again after 11 to 15 s. */
 #define LATE_ANSWER_MS 30000
+/* What is meant for a container is kept from the kubelet's other pods for so long after its last
+ * attempt: the kubelet makes one that fails again after 5 min at most (MaxContainerBackOff). */
+#define REPLACING_MS 360000
 /* A runtime that did not say whether a container runs is asked again after this long. */
 #define CHECK_AGAIN_MS 1000
 /* Lists of the runtime that the core asks for come no closer. */

@@ -216,7 +216,7 @@ static bool is_reserved(const struct options_merge *merge, const ProtobufCMessag
     return merge->reserved &&
            entry->descriptor ==
                &v1beta1__container_allocate_response__annotations_entry__descriptor &&
-           strncmp(entry_key(entry), merge->reserved, strlen(merge->reserved)) == 0;
+           merge->reserved(entry_key(entry));
 }
 
 static void merge_list(struct options_merge *merge, const ProtobufCFieldDescriptor *field,

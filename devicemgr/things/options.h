@@ -43,10 +43,10 @@ void options_add_device(V1beta1__ContainerAllocateResponse *options, const char 
 struct options_merge {
     V1beta1__ContainerAllocateResponse *merged;
     struct options_seen *seen;
-    size_t conflicts;     /* keys met again with something else behind them */
-    char *conflict;       /* the first of them */
-    const char *reserved; /* annotations whose keys begin so are left out from now on; NULL: none */
-    size_t left_out;      /* how many were */
+    size_t conflicts;                  /* keys met again with something else behind them */
+    char *conflict;                    /* the first of them */
+    bool (*reserved)(const char *key); /* such annotations are left out from now on; NULL: none */
+    size_t left_out;                   /* how many were */
 };
 
 void options_merge_init(struct options_merge *merge);

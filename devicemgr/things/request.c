@@ -1,5 +1,6 @@
 #include "devicemgr/things/request.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include <jansson.h>
@@ -23,6 +24,11 @@ void request_fini(struct request *request)
 bool request_is_key_of(const char *key, const char *container)
 {
     return request_is_token_key(key) && strcmp(key + strlen(REQUEST_KEY_PREFIX), container) == 0;
+}
+
+bool request_is_own_key(const char *key)
+{
+    return request_is_token_key(key) || request_is_asked_key(key) > 0;
 }
 
 static struct request_item *find(const struct request *request, const char *resource)
@@ -83,6 +89,16 @@ char *request_token_key(const char *resource)
     if (!key)
         abort(); /* out of memory */
     return key;
+}
+
+char *request_asked_key(const char *resource)
+{
+    char *key = request_token_key(resource), *asked;
+
+    if (asprintf(&asked, TOKEN_ASKED_PREFIX "%s", key) < 0)
+        abort(); /* out of memory */
+    free(key);
+    return asked;
 }
 
 char *request_token_value(const char *resource, const struct ids *ids)

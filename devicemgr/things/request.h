@@ -4,6 +4,8 @@
  *
  *   token   key    devices.cri-device-shim/vendor.com_gpu        (the resource, '/' as '_')
  *           value  {"resource":"vendor.com/gpu","ids":["g0"]}    (these members, no others)
+ *   asked   key    asked.devices.cri-device-shim/vendor.com_gpu  (of a container that has others in
+ *           value  as the token's                                 the place of what a token said)
  *   request key    devices.cri-device-shim/<container>
  *           value  vendor.com/gpu=2, other.com/nic=1
  */
@@ -50,6 +52,16 @@ static inline bool request_is_token_key(const char *key)
 {
     return strncmp(key, REQUEST_KEY_PREFIX, strlen(REQUEST_KEY_PREFIX)) == 0;
 }
+/* Whether it says what a token's devices are in the place of: then `key` + this is the key of the
+ * token that the kubelet sent, and its value that token's. 0: no. */
+static inline size_t request_is_asked_key(const char *key)
+{
+    size_t len = strlen(TOKEN_ASKED_PREFIX);
+
+    return strncmp(key, TOKEN_ASKED_PREFIX, len) == 0 && request_is_token_key(key + len) ? len : 0;
+}
+/* Whether it is one that only the shim and the kubelet write. */
+bool request_is_own_key(const char *key);
 /* Whether `key` is the request annotation of `container`. */
 bool request_is_key_of(const char *key, const char *container);
 
@@ -66,6 +78,7 @@ void request_sort(struct request *request);
 
 /* The token (cri-proto/token.h) of an allocation; never NULL, the caller frees both. */
 char *request_token_key(const char *resource);
+char *request_asked_key(const char *resource);
 char *request_token_value(const char *resource, const struct ids *ids);
 
 #endif

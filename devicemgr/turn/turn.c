@@ -43,6 +43,7 @@ static void tables_fini(struct state *state)
     claim_refused_fini(&state->claim_refused);
     listing_forget_ended(state);
     kubelet_fini(&state->kubelet);
+    replacings_fini(&state->replacings);
     dirty_rows_free(&state->dirty.rows);
     checkpoint_fini(&state->checkpoint);
     allocations_fini(&state->allocations);

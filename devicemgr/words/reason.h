@@ -49,6 +49,7 @@ enum reason_kind {
     REASON_PLUGIN_AWAY,         /* or it has not listed; `ids`: those that are wanted */
     REASON_DEVICES_UNHEALTHY,   /* `ids` are, since `since_ms`; `missing` are not listed */
     REASON_NO_OTHER_DEVICE,     /* likewise; none is free to be in their place */
+    REASON_REPLACING,           /* likewise; `others` are to be, when the kubelet lets go of them */
     REASON_TOO_FEW_ARE_HEALTHY, /* likewise; and `asked`, `free` */
     REASON_TOO_FEW_DEVICES,     /* `asked`, `free`, `healthy` of `all` */
 
@@ -101,6 +102,7 @@ struct reason {
     bool by_token;        /* the kubelet asked for it */
     struct ids ids;
     struct ids missing;
+    struct ids others;
     uint64_t since_ms;
     const struct allocation *holder;
     const struct claim *claim;
@@ -116,6 +118,7 @@ static inline void reason_fini(struct reason *reason)
 {
     ids_fini(&reason->ids);
     ids_fini(&reason->missing);
+    ids_fini(&reason->others);
 }
 
 /* The gRPC code of a refusal for it. */

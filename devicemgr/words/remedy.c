@@ -32,6 +32,8 @@ static const char *const REMEDIES[REASON_KINDS] = {
                                  "the hardware",
     [REASON_NO_OTHER_DEVICE] = "a pod that has such devices must end, or the plugin list them as "
                                "healthy: look at its log and the hardware",
+    [REASON_REPLACING] = BY_ITSELF "the kubelet takes a list without the devices, and writes its "
+                                   "checkpoint; if it does not, start the bridge",
     [REASON_TOO_FEW_ARE_HEALTHY] =
         "the plugin must list more devices as healthy, or a pod that has "
         "some must end",

@@ -136,6 +136,25 @@ static void look_for_lost(struct feed *feed)
         turn_within(feed, next_ms - now_ms);
 }
 
+/* Who waits for the kubelet to let go of a device hears that it has, of the list as it is now. */
+static void tell_taken(struct feed *feed)
+{
+    struct devicemgr *core = host_core(feed->host);
+    bool told = false;
+
+    for (size_t i = 0; i < feed->advertised.len; i++) {
+        const struct advertised_list *list = &feed->advertised.lists[i];
+
+        if (!devicemgr_replacing(core, list->resource) ||
+            !watchers_stored(&feed->watchers, list, current_file(feed)))
+            continue;
+        devicemgr_kubelet_took(core, boot_now_ms(), list->resource);
+        told = true;
+    }
+    if (told)
+        host_kick(feed->host);
+}
+
 static void show_drivers(struct feed *feed)
 {
     uint64_t now_ms = boot_now_ms(), next_ms;
@@ -167,6 +186,7 @@ static void on_turn(uv_timer_t *timer)
     }
     if (settle(feed)) {
         look_for_lost(feed);
+        tell_taken(feed);
         if (!watchers_update(&feed->watchers, &feed->advertised, feed->config->bridge.mask_ms))
             turn_within(feed, FEED_RETRY_MS);
     }

@@ -187,6 +187,13 @@ static void judge_lists(const struct advertised *advertised,
         say_taken(advertised, report, out);
 }
 
+bool taken_stored(const struct advertised_list *list, const Bridge__V1__ReportRequest *report,
+                  const struct kubelet_file *file)
+{
+    return report && file && file->state == KUBELET_FILE_READ && !list->too_long &&
+           !judge_report(list, report) && is_in_file(list, &file->checkpoint);
+}
+
 enum displaced_seen taken_look(const struct advertised_list *list,
                                const Bridge__V1__ReportRequest *report,
                                const struct kubelet_file *file)

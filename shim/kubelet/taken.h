@@ -37,6 +37,11 @@ void taken_sort(Bridge__V1__ReportRequest *report);
 void taken_judge(const struct advertised *advertised, const Bridge__V1__ReportRequest *report,
                  const struct kubelet_file *file, pid_t kubelet, struct taken *out);
 
+/* Whether a kubelet has stored that list, as the report says, and has its healthy devices and no
+ * others, as the file says, which is not NULL, nor DAMAGED or the like. */
+bool taken_stored(const struct advertised_list *list, const Bridge__V1__ReportRequest *report,
+                  const struct kubelet_file *file);
+
 /* Whether a kubelet has let go of a list with healthy devices, which it had stored, as the report
  * says: it has no healthy device of that resource now, as the file says. */
 enum displaced_seen taken_look(const struct advertised_list *list,

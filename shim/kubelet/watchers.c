@@ -283,6 +283,19 @@ enum displaced_seen watchers_look(const struct watchers *watchers,
     return seen;
 }
 
+bool watchers_stored(const struct watchers *watchers, const struct advertised_list *list,
+                     const struct kubelet_file *file)
+{
+    const struct watcher *watcher;
+    bool stored = false;
+
+    LIST_FOREACH(watcher, &watchers->processes, entry)
+    {
+        stored = stored || taken_stored(list, watcher->report, file);
+    }
+    return stored;
+}
+
 void watchers_note(const struct watchers *watchers, pid_t kubelet, struct taken *out)
 {
     const struct watcher *watcher;

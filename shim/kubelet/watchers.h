@@ -61,6 +61,9 @@ bool watchers_report(struct watchers *watchers, struct rpc_incoming *call,
  * else by the newest one. `bridge` and `reached` are left to watchers_note(). */
 void watchers_judge(const struct watchers *watchers, const struct advertised *advertised,
                     const struct kubelet_file *file, pid_t kubelet, struct taken *out);
+/* Whether a bridge has brought the list to a kubelet that has stored it: taken_stored(). */
+bool watchers_stored(const struct watchers *watchers, const struct advertised_list *list,
+                     const struct kubelet_file *file);
 /* taken_look(), as the first one has it that can tell. */
 enum displaced_seen watchers_look(const struct watchers *watchers,
                                   const struct advertised_list *list,

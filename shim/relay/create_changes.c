@@ -2,6 +2,7 @@
 
 #include "shim/relay/cdi_names.h"
 #include "shim/relay/mount_redirect.h"
+#include "shim/relay/token_displace.h"
 
 /* The message as it is by now, and whether that is in `out`. */
 struct changing {
@@ -41,6 +42,15 @@ static int name_once(struct changing *c, const V1beta1__ContainerAllocateRespons
     return take(c, cdi_names_once(c->bytes, c->len, options, field_read, &next, repeats), &next);
 }
 
+static int displace(struct changing *c, const V1beta1__ContainerAllocateResponse *options)
+{
+    struct buffer next = {0};
+
+    if (!options)
+        return 0;
+    return take(c, token_displace(c->bytes, c->len, options, &next), &next);
+}
+
 int create_changes_make(const struct create_changes *changes, const uint8_t *message, size_t len,
                         const V1beta1__ContainerAllocateResponse *options, struct buffer *out,
                         size_t *repeats)
@@ -51,6 +61,8 @@ int create_changes_make(const struct create_changes *changes, const uint8_t *mes
     *repeats = 0;
     if (r == 0)
         r = redirect(&c, changes->driver_mounts);
+    if (r == 0)
+        r = displace(&c, options);
     if (r == 0 && changes->cdi)
         r = name_once(&c, options, changes->cdi_field_read, repeats);
     if (r < 0)

@@ -1,7 +1,7 @@
 /*
  * What is changed in the bytes of a CreateContainerRequest before it goes on: mounts of whoever
- * registers plugins in a pod (plugin_mounts.h), and CDI devices that are named twice (cdi_names.h).
- * All else passes as it came.
+ * registers plugins in a pod (plugin_mounts.h), CDI devices that are named twice (cdi_names.h), and
+ * tokens in the place of which there are others (token_displace.h). All else passes as it came.
  */
 #ifndef SHIM_RELAY_CREATE_CHANGES_H
 #define SHIM_RELAY_CREATE_CHANGES_H

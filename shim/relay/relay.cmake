@@ -44,6 +44,7 @@ add_library(shim_relay STATIC
     ${CMAKE_CURRENT_LIST_DIR}/replay.c
     ${CMAKE_CURRENT_LIST_DIR}/sandbox_runs.c
     ${CMAKE_CURRENT_LIST_DIR}/tally.c
+    ${CMAKE_CURRENT_LIST_DIR}/token_displace.c
     ${CMAKE_CURRENT_LIST_DIR}/wire.c
     ${RELAY_SESSION})
 target_link_libraries(shim_relay

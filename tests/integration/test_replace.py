@@ -1,10 +1,17 @@
 """[[resource]] replace: a container that is made again gets another device when its own is lost."""
 
+import json
+import os
+import shutil
+
 import grpc
+import kubelet_checkpoint
 import pytest
 
-from asking import by_annotation, envs, refused
+from asking import by_annotation, by_token, envs, refused
 from ctl import ctl, ctl_json
+from feed import Feed
+from kubelet_checkpoint import Entry
 from metrics import scrape
 from waiting import wait_until
 
@@ -87,3 +94,135 @@ def test_what_the_shim_chose(runtime, shim, client, gpu, directory):
     client.remove_pod(other.id)
     wait_until(lambda: made(client, pod), "it is known that its last container is gone")
     assert devices_of(runtime) == "g2" and listed(shim) == (["g2"], ["g0"])
+
+
+# ---- what the kubelet chose: the test is the kubelet, and the bridge ----
+
+class Kubelet:
+    """Takes each list when it is told to, and writes its checkpoint; `given`: {(pod uid, container): ids}."""
+
+    def __init__(self, shim, closing):
+        self.directory = shim.kubelet_plugin_dir
+        self.directory.mkdir(exist_ok=True)
+        self.feed = closing(Feed(shim.feed))
+        self.watcher = closing(self.feed.watch())
+        self.given = {}
+
+    def shown(self, health):
+        """A list is sent in which these devices are so."""
+        self.watcher.wait(lambda shown: GPU in shown and health.items() <= shown[GPU].health().items(), f"{health}")
+
+    def takes(self):
+        entries = [Entry(uid, container, GPU, {-1: ids}, b"") for (uid, container), ids in self.given.items()]
+        healthy = [one for one, is_healthy in self.watcher.shown[GPU].health().items() if is_healthy]
+        kubelet_checkpoint.write(self.directory, kubelet_checkpoint.encode(entries, {GPU: healthy}))
+        self.feed.report(os.getpid(), self.watcher.shown, stored=True)
+
+
+@pytest.fixture
+def told(make_shim, make_plugin, make_client, closing):
+    """(shim, kubelet, client, plugin, pod): the pod's container was made with g0, and is gone; so is g0."""
+    shim = make_shim(resources=[{**AT_ONCE, "hold": "40s"}])
+    plugin = make_plugin(shim, GPU, ["g0", "g1", "g2"])
+    kubelet, client = Kubelet(shim, closing), make_client(shim)
+    pod = client.run_pod("web")
+    kubelet.given[pod.uid, "main"] = ["g0"]
+    kubelet.shown({"g0": True, "g1": True})
+    kubelet.takes()
+    gone(client, client.run(pod, "main", annotations=by_token(GPU, "g0")))
+    plugin.set_devices(["g1"])
+    kubelet.watcher.wait(lambda shown: shown[GPU].health() == {"g0": True, "g1": True}, "the list")  # g0: still the pod's
+    return shim, kubelet, client, plugin, pod
+
+
+def begin(client, pod, name="main", *ids):
+    return client.begin("CreateContainer", client.create_request(pod, name, annotations=by_token(GPU, *(ids or ["g0"]))))
+
+
+def test_what_the_kubelet_chose(runtime, told):
+    """It is shown that the other one is taken, and gets rid of it; then the container has it, and says so itself: a
+    daemon that has lost its state knows."""
+    shim, kubelet, client, plugin, pod = told
+    call = begin(client, pod)
+    kubelet.shown({"g1": False})
+    assert not call.done()
+    kubelet.takes()
+    container = call.result().container_id
+    client.StartContainer(container_id=container)
+    assert devices_of(runtime) == "g1" and listed(shim) == (["g1"], ["g0"])
+    (key,) = by_token(GPU)
+    says = runtime.create_requests()[-1].config.annotations
+    assert {one: json.loads(says[one])["ids"] for one in (key, f"asked.{key}")} == {key: ["g1"], f"asked.{key}": ["g0"]}
+    shim.kill()
+    shutil.rmtree(shim.state_dir)
+    shim.start()
+    client.reconnect()
+    shim.wait_log("(1 of them rebuilt from containers)")
+    plugin.register()
+    shim.wait_log("is active: 1 of 1 devices healthy")
+    assert listed(shim) == (["g1"], ["g0"])
+    with refused(grpc.StatusCode.UNAVAILABLE, "g1", "still runs"):
+        client.create(client.run_pod("other"), "main", annotations=by_token(GPU, "g1"))
+
+
+def test_what_it_gives_away_in_that_moment(runtime, told):
+    """Is the other pod's; the next one that is free is shown as taken."""
+    _, kubelet, client, plugin, pod = told
+    call = begin(client, pod)
+    kubelet.shown({"g1": False})
+    other = client.run_pod("other")
+    kubelet.given[other.uid, "main"] = ["g1"]
+    kubelet.takes()
+    plugin.set_devices(["g1", "g2"])
+    kubelet.shown({"g2": False})
+    assert not call.done()
+    client.run(other, "main", annotations=by_token(GPU, "g1"))
+    assert devices_of(runtime) == "g1"
+    kubelet.takes()
+    call.result()
+    assert devices_of(runtime) == "g2"
+
+
+def test_a_daemon_that_is_killed_while_the_kubelet_lets_go(runtime, told):
+    """Begins anew: what was meant is anybody's again."""
+    shim, kubelet, client, _, pod = told
+    call = begin(client, pod)
+    kubelet.shown({"g1": False})
+    shim.kill()
+    with pytest.raises(grpc.RpcError):
+        call.result()
+    shim.start()
+    client.reconnect()
+    kubelet.watcher.wait_over()
+    kubelet.watcher = kubelet.feed.watch()
+    kubelet.shown({"g1": True})
+    call = begin(client, pod)
+    kubelet.shown({"g1": False})
+    kubelet.takes()
+    call.result()
+    assert devices_of(runtime) == "g1"
+
+
+def test_init_containers_and_two_at_a_time(runtime, told):
+    """What an init container had goes on to the next one; of two lost devices both are replaced, what is there stays."""
+    _, kubelet, client, plugin, pod = told
+    call = begin(client, pod, "init")
+    kubelet.shown({"g1": False})
+    kubelet.takes()
+    gone(client, call.result().container_id)
+    kubelet.given[pod.uid, "init"] = ["g0"]
+    call = begin(client, pod, "main")
+    kubelet.takes()
+    gone(client, call.result().container_id)
+    assert devices_of(runtime) == "g1"
+    plugin.set_devices(["g1", "g2", "g3", "g4"])
+    two = client.run_pod("two")
+    kubelet.given[two.uid, "main"] = ["g2", "g8", "g9"]
+    kubelet.shown({"g2": True, "g3": True, "g4": True})
+    kubelet.takes()
+    kubelet.shown({"g8": True, "g9": True})  # to a kubelet that starts, they are the pod's
+    call = begin(client, two, "main", "g2", "g8", "g9")
+    kubelet.shown({"g3": False, "g4": False})
+    kubelet.takes()
+    call.result()
+    assert devices_of(runtime) == "g2,g3,g4"

@@ -219,6 +219,13 @@ def no_other_device(node):
     return pod, node.refused(pod)
 
 
+def replacing(node):
+    """No bridge is there to have the kubelet let go of g1."""
+    now = {"name": GPU, "replace": True, "replace_after": "0s", "hold": "0s"}
+    pod = node.start(["g1"], resources=[now]).pod()
+    return pod, node.refused(pod, node.token())
+
+
 def too_few_are_healthy(node):
     pod = node.start({"g0": False, "g1": True}).pod(request=f"{GPU}=2")
     return pod, node.refused(pod)
@@ -447,6 +454,7 @@ ROWS = {scenario.__name__.replace("_", "-"): scenario for scenario in (
     request_unreadable, annotations_off, namespace_not_allowed, names_too_long, no_pod_uid,
     other_pods_sandbox, request_changed, token_gone, taken_over, too_many_creates, sandbox_stops,
     sandbox_removed, sandbox_not_ready, resource_unknown, plugin_away, devices_unhealthy, no_other_device,
+    replacing,
     too_few_are_healthy, too_few_devices, holder_runs, holder_asked, holder_unknown, holder_created,
     unlisted, unlisted_again, call_unanswered, call_failed, answer_too_large, rows_unread, unstored,
     store_failed, devices_cordoned, too_few_are_uncordoned, resource_withdrawn,

@@ -100,13 +100,13 @@ static void a_plugin_that_was_away_is_heard_first(void **state)
     struct world *w = *state;
 
     replaces(w, true);
-    u1_had_g0(w, "g0 g1");
+    lists(w, u1_had_g0(w, "g0 g1"), "g0! g1");
     plugin_lost(w, w->endpoint, "killed");
     pass(w, 2 * AFTER_MS);
     wants_again(w);
     expect_with(w, "open", NULL);
     ignore_all(w);
-    plugin_back(w, "g1");
+    plugin_back(w, "g0! g1");
     pass(w, AFTER_MS - 1);
     ignore_all(w); /* the list is stored */
     pass(w, 1);

@@ -1,0 +1,118 @@
+#include "shim/relay/token_displace.h"
+
+#include <errno.h>
+#include <stdbool.h>
+#include <string.h>
+
+#include "cri-proto/token.h"
+#include "shim/relay/wire.h"
+
+/* CreateContainerRequest.config; ContainerConfig.annotations; the key of a map's entry. */
+#define CONFIG 2
+#define ANNOTATIONS 10
+#define KEY 1
+
+static bool is_token(const char *key)
+{
+    return strncmp(key, TOKEN_KEY_PREFIX, strlen(TOKEN_KEY_PREFIX)) == 0;
+}
+
+static bool has_tokens(const V1beta1__ContainerAllocateResponse *options)
+{
+    size_t i = 0;
+
+    while (i < options->n_annotations && !is_token(options->annotations[i]->key))
+        i++;
+    return i < options->n_annotations;
+}
+
+static bool is_there(const V1beta1__ContainerAllocateResponse *options, const uint8_t *key,
+                     size_t len)
+{
+    for (size_t i = 0; i < options->n_annotations; i++) {
+        const char *own = options->annotations[i]->key;
+
+        if (is_token(own) && strlen(own) == len && memcmp(own, key, len) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* Of an entry: whether it is displaced, or -EBADMSG. The last key counts. */
+static int is_displaced(const V1beta1__ContainerAllocateResponse *options,
+                        const struct wire_field *entry)
+{
+    const uint8_t *at = entry->value;
+    struct wire_field f, key = {0};
+    int r;
+
+    while ((r = wire_next(&at, entry->end, &f)) > 0) {
+        if (f.number == KEY && f.type != WIRE_BYTES)
+            return -EBADMSG;
+        if (f.number == KEY)
+            key = f;
+    }
+    if (r < 0 || !key.start)
+        return r;
+    return is_there(options, key.value, (size_t)(key.end - key.value));
+}
+
+/* The fields of a config; 1: one was left out. */
+static int put_config(const V1beta1__ContainerAllocateResponse *options,
+                      const struct wire_field *config, struct buffer *out)
+{
+    const uint8_t *at = config->value;
+    bool changed = false;
+    struct wire_field f;
+    int r;
+
+    if (config->type != WIRE_BYTES)
+        return -EBADMSG;
+    while ((r = wire_next(&at, config->end, &f)) > 0) {
+        if (f.number == ANNOTATIONS)
+            r = f.type == WIRE_BYTES ? is_displaced(options, &f) : -EBADMSG;
+        else
+            r = 0;
+        changed = changed || r > 0;
+        if (r == 0)
+            r = wire_put_range(out, f.start, f.end);
+        if (r < 0)
+            return r;
+    }
+    return r < 0 ? r : changed;
+}
+
+static int put_request(const V1beta1__ContainerAllocateResponse *options, const uint8_t *at,
+                       const uint8_t *end, struct buffer *out)
+{
+    bool changed = false;
+    struct wire_field f;
+    int r;
+
+    while ((r = wire_next(&at, end, &f)) > 0) {
+        struct buffer config = {0};
+
+        r = f.number == CONFIG ? put_config(options, &f, &config) : 0;
+        changed = changed || r > 0;
+        if (r > 0)
+            r = wire_put_field(out, &f, buffer_data(&config), buffer_len(&config));
+        else if (r == 0)
+            r = wire_put_range(out, f.start, f.end);
+        buffer_fini(&config);
+        if (r < 0)
+            return r;
+    }
+    return r < 0 ? r : changed;
+}
+
+int token_displace(const uint8_t *request, size_t request_len,
+                   const V1beta1__ContainerAllocateResponse *options, struct buffer *out)
+{
+    int r = 0;
+
+    if (has_tokens(options))
+        r = put_request(options, request, request + request_len, out);
+    if (r <= 0)
+        buffer_fini(out);
+    return r == -EBADMSG ? 0 : r;
+}

@@ -1,0 +1,288 @@
+/* What the kubelet has chosen is replaced once it has let go of what is to be in its place. */
+#include "devicemgr/things/limits.h"
+#include "shown_world.h"
+
+#define AFTER_MS 10000
+
+/* ---- the world ---- */
+
+/* And that is stored. */
+static void lists(struct world *w, uint64_t gpu, const char *devices)
+{
+    plugin_list(w, gpu, devices);
+    if (w->pending)
+        committed(w);
+    ignore_all(w);
+}
+
+/* u1's container was made with g0, which the kubelet chose; it is over, and g0 is lost. */
+static void u1_has_lost_g0(struct world *w, const char *devices)
+{
+    struct devicemgr_resource_settings own = world_settings_of(GPU);
+    uint64_t gpu;
+
+    own.replace = true;
+    own.replace_after_ms = AFTER_MS;
+    own.hold_ms = 2 * AFTER_MS;
+    world_fresh_with(w, &own);
+    kubelet_holds(w, "u1=" GPU ":g0");
+    gpu = u1_has_g0(w, "g0 g1 g2");
+    container_removed(w, "c-u1-main");
+    lists(w, gpu, devices);
+    pass_stored(w, AFTER_MS);
+    logged(w, "");
+}
+
+static void wants_again(struct world *w)
+{
+    create_token(w, 12, "u1", GPU ":g0");
+}
+
+/* The kubelet has written the file for the list as it is now, and has given away so much. */
+static void takes(struct world *w, const char *holds)
+{
+    kubelet_holds(w, holds);
+    devicemgr_kubelet_took(w->mgr, w->now_ms, GPU);
+    devicemgr_run(w->mgr);
+}
+
+/* ---- until it is replaced ---- */
+
+static void the_kubelet_lets_go_of_it_first(void **state)
+{
+    struct world *w = *state;
+
+    u1_has_lost_g0(w, "g1");
+    expect_shown(w, GPU, "g1");
+    wants_again(w);
+    expect_nothing(w);
+    assert_true(devicemgr_replacing(w->mgr, GPU));
+    expect_shown(w, GPU, "g1!");
+    kubelet_holds(w, "u1=" GPU ":g0"); /* of before, perhaps */
+    expect_nothing(w);
+    takes(w, "u1=" GPU ":g0");
+    expect(w, "allocate g1 *");
+    assert_false(devicemgr_replacing(w->mgr, GPU));
+    expect_stored(w, "commit -allocation u1 main vendor.com/gpu, pod u1");
+    allocated(w, "G=1");
+    expect_stored(w, "commit allocation u1 main vendor.com/gpu, pod u1");
+    expect_with(w, "verdict 12 forward G=1", "devices.cri-device-shim/vendor.com_gpu",
+                "{\"resource\":\"vendor.com/gpu\",\"ids\":[\"g1\"]}",
+                "asked.devices.cri-device-shim/vendor.com_gpu",
+                "{\"resource\":\"vendor.com/gpu\",\"ids\":[\"g0\"]}", NULL);
+    expect_shown(w, GPU, "g1!");
+    create_answered(w, 12, "c-u1-2");
+    container_removed(w, "c-u1-2");
+    create_token(w, 13, "u1", GPU ":g0");
+    expect_with(w, "verdict 13 forward", "G=1", NULL);
+}
+
+static void what_it_gave_away_meanwhile_is_not_used(void **state)
+{
+    struct world *w = *state;
+
+    u1_has_lost_g0(w, "g1 g2");
+    wants_again(w);
+    expect_shown(w, GPU, "g1! g2");
+    takes(w, "u1=" GPU ":g0 u2=" GPU ":g1");
+    expect_nothing(w);
+    expect_shown(w, GPU, "g1+ g2!"); /* another is meant for it */
+    takes(w, "u1=" GPU ":g0 u2=" GPU ":g1");
+    expect(w, "allocate g2 *");
+}
+
+static void what_comes_to_be_given_away_later_is_not_used_either(void **state)
+{
+    struct world *w = *state;
+
+    u1_has_lost_g0(w, "g1 g2!");
+    wants_again(w);
+    create_cancelled(w, 12);
+    takes(w, "u1=" GPU ":g0");
+    kubelet_holds(w, "u1=" GPU ":g0 u2=" GPU ":g1"); /* its Allocate was on its way */
+    wants_again(w);
+    expect_nothing(w);
+    create_token(w, 13, "u2", GPU ":g1");
+    expect(w, "allocate g1 *");
+}
+
+static void a_bridge_that_is_away_is_waited_for(void **state)
+{
+    struct world *w = *state;
+
+    u1_has_lost_g0(w, "g1");
+    wants_again(w);
+    pass(w, 2 * AFTER_MS);
+    expect(w, "verdict 12 refused 14: container \"main\" of pod \"ns/u1\": resource "
+              "vendor.com/gpu: not listed by the plugin: device ids g0; in their place, once the "
+              "kubelet gives them to nobody: g1");
+    takes(w, "u1=" GPU ":g0"); /* too late for that one */
+    expect_nothing(w);
+    create_token(w, 13, "u1", GPU ":g0");
+    expect(w, "allocate g1 *");
+}
+
+/* ---- until it need not be ---- */
+
+static void what_is_back_meanwhile_is_kept(void **state)
+{
+    struct world *w = *state;
+
+    u1_has_lost_g0(w, "g1");
+    wants_again(w);
+    expect_shown(w, GPU, "g1!");
+    plugin_list(w, w->endpoint, "g0 g1");
+    expect_with(w, "verdict 12 forward", NULL);
+    expect_shown(w, GPU, "g0+ g1");
+}
+
+static void with_its_pod_it_is_over(void **state)
+{
+    struct world *w = *state;
+
+    u1_has_lost_g0(w, "g1");
+    wants_again(w);
+    create_cancelled(w, 12);
+    expect_shown(w, GPU, "g1!");
+    runtime_listed(w, "u2");
+    pass_stored(w, REPLACING_MS);
+    expect_shown(w, GPU, "g1");
+    assert_false(devicemgr_replacing(w->mgr, GPU));
+}
+
+static void nobody_who_asks_again_has_it_given_back(void **state)
+{
+    struct world *w = *state;
+
+    u1_has_lost_g0(w, "g1");
+    wants_again(w);
+    create_cancelled(w, 12);
+    pass_stored(w, REPLACING_MS - 1);
+    expect_shown(w, GPU, "g1!");
+    pass_stored(w, 1);
+    expect_shown(w, GPU, "g1");
+}
+
+/* ---- who else ---- */
+
+static void what_is_meant_for_one_is_not_chosen_for_another(void **state)
+{
+    struct world *w = *state;
+
+    u1_has_lost_g0(w, "g1");
+    wants_again(w);
+    create_request(w, 13, "u2", "main", GPU "=1");
+    expect_with(w, "verdict 13 refused 8:", "too few devices", NULL);
+    create_token(w, 14, "u3", GPU ":g9"); /* it has lost its own before it had it */
+    expect_nothing(w);
+    expect_shown(w, GPU, "g1!");
+    takes(w, "u1=" GPU ":g0 u3=" GPU ":g9");
+    expect(w, "allocate g1 *");
+}
+
+static void one_that_was_never_made_gets_another_too(void **state)
+{
+    struct world *w = *state;
+
+    u1_has_lost_g0(w, "g1");
+    create_token(w, 13, "u2", GPU ":g9");
+    takes(w, "u1=" GPU ":g0 u2=" GPU ":g9");
+    expect(w, "allocate g1 *");
+    allocated_stored(w, "G=1");
+    expect_with(w, "verdict 13 forward G=1", "[\"g9\"]", NULL);
+}
+
+/* Containers that nobody has told of yet may run with it. */
+static void nothing_is_meant_before_the_first_list(void **state)
+{
+    struct devicemgr_resource_settings own = world_settings_of(GPU);
+    struct world *w = *state;
+
+    own.replace = true;
+    own.hold_ms = AFTER_MS;
+    world_fresh_with(w, &own);
+    world_fresh(w);
+    plugin_up(w, GPU, "gpu.sock", "g1", false, false);
+    create_token(w, 12, "u1", GPU ":g0");
+    expect_shown(w, GPU, "g1");
+    runtime_listed(w, "u1");
+    expect_shown(w, GPU, "g1!");
+}
+
+/* ---- a shim that is killed ---- */
+
+static void killed_before_it_begins_anew(void **state)
+{
+    struct world *w = *state;
+
+    u1_has_lost_g0(w, "g1");
+    wants_again(w);
+    expect_shown(w, GPU, "g1!");
+    restart(w);
+    kubelet_holds(w, "u1=" GPU ":g0");
+    serve(w, "g1");
+    runtime_listed(w, "u1");
+    pass_stored(w, AFTER_MS + OUTCOME_MS);
+    runtime_listed(w, "u1");
+    ignore_all(w);
+    expect_shown(w, GPU, "g0+ g1");
+    wants_again(w);
+    expect_nothing(w);
+    takes(w, "u1=" GPU ":g0");
+    expect(w, "allocate g1 *");
+}
+
+/* Its checkpoint is gone: the container says what it has, and in the place of what. */
+static void what_a_container_says_is_believed(void **state)
+{
+    struct devicemgr_annotation says[] = {
+        {"devices.cri-device-shim/vendor.com_gpu",
+         "{\"resource\":\"vendor.com/gpu\",\"ids\":[\"g1\"]}"},
+        {"asked.devices.cri-device-shim/vendor.com_gpu",
+         "{\"resource\":\"vendor.com/gpu\",\"ids\":[\"g0\"]}"},
+    };
+    const struct devicemgr_sandbox sandbox = {"s-u1", "u1", "ns", "u1", 0, true, NULL, 0};
+    const struct devicemgr_container container = {.id = "c-u1-main",
+                                                  .sandbox_id = "s-u1",
+                                                  .name = "main",
+                                                  .running = true,
+                                                  .annotations = says,
+                                                  .annotations_len = 2};
+    struct world *w = *state;
+
+    world_fresh(w);
+    plugin_up(w, GPU, "gpu.sock", "g1 g2", false, false);
+    devicemgr_runtime_listed(w->mgr, w->now_ms, &sandbox, 1, &container, 1);
+    devicemgr_run(w->mgr);
+    expect_stored(w, "commit allocation u1 main vendor.com/gpu, pod u1");
+    expect_shown(w, GPU, "g1! g2");
+    create_token(w, 12, "u2", GPU ":g1");
+    expect(w, "check c-u1-main");
+    container_checked(w, true);
+    ignore_all(w);
+    container_removed(w, "c-u1-main");
+    create_token(w, 13, "u1", GPU ":g0");
+    expect(w, "allocate g1 *");
+}
+
+#define TEST(f) cmocka_unit_test_setup_teardown(f, mask_setup, world_teardown)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(the_kubelet_lets_go_of_it_first),
+        TEST(what_it_gave_away_meanwhile_is_not_used),
+        TEST(what_comes_to_be_given_away_later_is_not_used_either),
+        TEST(a_bridge_that_is_away_is_waited_for),
+        TEST(what_is_back_meanwhile_is_kept),
+        TEST(with_its_pod_it_is_over),
+        TEST(nobody_who_asks_again_has_it_given_back),
+        TEST(what_is_meant_for_one_is_not_chosen_for_another),
+        TEST(one_that_was_never_made_gets_another_too),
+        TEST(nothing_is_meant_before_the_first_list),
+        TEST(killed_before_it_begins_anew),
+        TEST(what_a_container_says_is_believed),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
