@@ -10,6 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#define uthash_fatal(message) abort()
 #include <uthash.h>
 
 /* Of one kind, so that none takes another's room; and of one fact. */

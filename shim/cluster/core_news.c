@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define uthash_fatal(message) abort()
 #include <uthash.h>
 
 #include "devicemgr/dra.h"

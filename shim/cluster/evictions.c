@@ -2,6 +2,7 @@
 
 #include <stdlib.h>
 
+#define uthash_fatal(message) abort()
 #include <uthash.h>
 
 #include "devicemgr/endings.h"

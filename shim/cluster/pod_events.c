@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define uthash_fatal(message) abort()
 #include <uthash.h>
 
 #include "shim/cluster/limits.h"

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define uthash_fatal(message) abort()
 #include <uthash.h>
 
 #include "cri-proto/kube_name.h"

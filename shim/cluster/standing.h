@@ -9,6 +9,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#define uthash_fatal(message) abort()
 #include <uthash.h>
 
 #include "shim/cluster/orders.h"

@@ -12,6 +12,7 @@
 #include <stdint.h>
 #include <sys/queue.h>
 
+#define uthash_fatal(message) abort()
 #include <uthash.h>
 
 #include "shim/boot.h"

@@ -109,3 +109,11 @@ def test_one_that_does_not_is_found(directory, file, included):
     (directory / file).parent.mkdir(parents=True)
     (directory / file).write_text(f'#include <stdio.h>\n#  include "{included}"\n')
     assert _foreign(directory)[0] == [(file, included)]
+
+
+def test_a_table_without_memory_aborts():
+    """Which is a line of the log (shim/log.h); uthash's own way is exit(-1), without a word."""
+    silent = [path.relative_to(ROOT).as_posix() for room in ("shim", "devicemgr")
+              for path in sorted((ROOT / room).rglob("*.[ch]")) if "#include <uthash.h>" in (text := path.read_text())
+              and not re.search(r"^#define (uthash_fatal\(message\) abort\(\)|HASH_NONFATAL_OOM 1)", text, re.MULTILINE)]
+    assert not silent
