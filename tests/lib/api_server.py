@@ -199,9 +199,9 @@ class ApiServer:
         return wait_until(lambda: len(found := self.asked(path, method, watch)) >= count and found,
                           f"{count} of {method} {path}; there were {[(r.method, r.path) for r in self.requests]}")
 
-    def wait_watched(self, resource):
+    def wait_watched(self, resource, seconds=GENEROUS_S):
         return wait_until(lambda: [one for one in list(self.watches) if one.resource == resource],
-                          f"somebody watches {resource}")
+                          f"somebody watches {resource}", seconds)
 
     def watches_of(self, resource):
         """What they asked for that are open."""

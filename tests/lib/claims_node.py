@@ -28,7 +28,7 @@ from parts import Parts
 from protos import cri
 from runtime import Reply
 from supervisor import Supervisor, supervised
-from waiting import wait_until
+from waiting import GENEROUS_S, wait_until
 from watched_driver import Book, Slot, WatchedDriver
 
 NODE = "node-1"
@@ -78,6 +78,7 @@ class ClaimsNode(Parts):
         super().__init__(directory)
         self.violations = []
         self.came = 0
+        self.watched_s = GENEROUS_S  # until the agent has found the API server again, at most
         self.allocations = {}  # {(claim uid, driver): device}
         self._claims = {}      # by uid
         self._numbers = itertools.count()
@@ -226,7 +227,7 @@ class ClaimsNode(Parts):
         try:
             wait_until(self._is_settled, "all pods run or are gone")
             wait_until(lambda: not self._left_over(), "what is owed is told")
-            self.server.wait_watched("resourceslices")
+            self.server.wait_watched("resourceslices", self.watched_s)
         except AssertionError as error:
             return [str(error), *(f"{pod}, runs {self.runtime.claims_in(pod.uid)}"
                                   for pod in self.kubelet.pods.values() if not pod.gone),

@@ -20,7 +20,7 @@ from device_watch import DeviceWatch
 from kubelet import Kubelet, container
 from kubelet_runtime import ENDS_AT_ONCE
 from node_plugin import NodePlugin
-from waiting import wait_until
+from waiting import GENEROUS_S, wait_until
 
 GPU, NIC = "vendor.com/gpu", "other.com/nic"
 # Many more than are given out: a kubelet that has just started counts those of pods that are long gone.
@@ -55,6 +55,7 @@ class WholeNode(AttackedNode):
                         for name, ids in _DEVICES.items()]
         self._watch = DeviceWatch(_DEVICES, self.runtime, self.device_kubelet)
         self.device_pods = 0
+        self.watched_s = 2 * GENEROUS_S  # one that is lost again and again is asked again after a minute
         self.parts = {"kubelet": [self.kubelet, self.device_kubelet], "plugin": self.plugins,
                       **{part: ones for part, ones in self.parts.items() if part != "kubelet"}}
         self._ended = []  # claims that are forgotten the next time: a driver may still be at one

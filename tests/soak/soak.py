@@ -40,6 +40,8 @@ PROGRAMS = ("daemon", "bridge", "agent")
 _OTHERS = ("kubelet", "driver", "plugin", "runtime", SERVER)  # which restart all the time
 _KILLING = range(1, 4)    # the tenths in which the programs do, too
 _CALM = 5                 # from this one on what they take is judged
+# Between restarts of the API server, at least: a watch that was good for two minutes is asked for at once when it is lost.
+_SERVER_S = 150
 _ROUND_S = 3              # from one round's begin to the next one's, at least
 _VIOLATIONS_MAX = 10      # rounds in which something is wrong, until it is enough
 # Memory of one life may grow by what fills up late, and is full then: the rings of events and refusals, tables that double, a heap
@@ -62,7 +64,7 @@ class Soak:
         self._sampler = Sampler(node.programs)
         self._probe = RelayProbe(node.daemon.socket, node.runtime.path)
         self._seconds = minutes * 60
-        self._began = 0
+        self._began = self._server_at = 0
         self._rounds = [0] * TENTHS
         self._restarts = [0] * TENTHS
         self._pods = [0] * TENTHS
@@ -104,7 +106,12 @@ class Soak:
     def _choose(self, tenth):
         rng = self._random
         parts = [*_OTHERS, *PROGRAMS * 2, REBOOT] if tenth in _KILLING else list(_OTHERS)
-        return sorted(set(rng.sample(parts, rng.choice([0, 1, 1, 2]))))
+        chosen = set(rng.sample(parts, rng.choice([0, 1, 1, 2])))
+        if SERVER in chosen and time.monotonic() < self._server_at:
+            chosen.remove(SERVER)
+        if SERVER in chosen:
+            self._server_at = time.monotonic() + _SERVER_S
+        return sorted(chosen)
 
     def _guarded(self, what, name="the end"):
         storm = self._storm
