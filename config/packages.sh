@@ -1,4 +1,4 @@
-# shellcheck shell=bash disable=SC2034
+# shellcheck shell=bash disable=SC2034 # they are for who sources it
 # Debian 12 packages, for quickstart.sh and tests/run.sh to source. apt is asked only when one is
 # missing.
 
@@ -17,6 +17,7 @@ TEST_PACKAGES=(
     dbus python3-dbusmock man-db groff-base
     chromium fonts-dejavu-core prometheus
     dpkg-dev file
+    cppcheck codespell python3-pyflakes valgrind
 )
 # Of config/kubernetes/image.sh.
 IMAGE_PACKAGES=(binutils buildah busybox-static libmicrohttpd12 libsystemd0 patchelf)

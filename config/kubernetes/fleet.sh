@@ -20,7 +20,7 @@ state=/run/cri-device-shim-fleet # what was done here, by this container
 
 # change WORD...: install.sh of the release, on the node, with these words. systemd has $$ for $.
 change() {
-    # shellcheck disable=SC2016
+    # shellcheck disable=SC2016 # the shell on the node expands it
     tar -C "$release" -cf - . | chroot "$node" systemd-run --quiet --wait --collect --pipe \
         --description="cri-device-shim: $verb, from an image" \
         /bin/sh -ec 'cd "$$(mktemp -d /usr/local/.cri-device-shim.XXXXXX)"

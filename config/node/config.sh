@@ -1,4 +1,4 @@
-# shellcheck shell=bash disable=SC2034,SC2154
+# shellcheck shell=bash disable=SC2034,SC2154 # what node.sh and its files share
 # config.toml: what the installer reads of it, and the one it writes where there is none. For
 # node.sh to source. Of the sourcing script: $root, $program, $prefix, $work, $config,
 # $runtime_endpoint and $default_listen.

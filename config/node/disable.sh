@@ -1,4 +1,4 @@
-# shellcheck shell=bash disable=SC2154
+# shellcheck shell=bash disable=SC2154 # what node.sh and its files share
 # The way back: the node as it was before, for node.sh to source.
 
 # What has the node use the shim; --files: and the files themselves, settings among them.

@@ -1,4 +1,4 @@
-# shellcheck shell=bash disable=SC2154
+# shellcheck shell=bash disable=SC2154 # what node.sh and its files share
 # Which drop-ins of a settings file count on the node, for node.sh to source. Of the sourcing script:
 # $root and exists().
 

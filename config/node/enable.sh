@@ -1,4 +1,4 @@
-# shellcheck shell=bash disable=SC2034,SC2154
+# shellcheck shell=bash disable=SC2034,SC2154 # what node.sh and its files share
 # What makes a node use the shim, for node.sh to source.
 
 # stage SOURCE PATH MODE

@@ -1,4 +1,4 @@
-# shellcheck shell=bash disable=SC2154
+# shellcheck shell=bash disable=SC2154 # what node.sh and its files share
 # Changes to a node's files that can be taken back, for node.sh to source.
 #
 # What was there before a file's first change is kept, and so is what was put there in its place, so

@@ -1,4 +1,4 @@
-# shellcheck shell=bash disable=SC2034,SC2154
+# shellcheck shell=bash disable=SC2034,SC2154 # what node.sh and its files share
 # How this node's kubelet is started, and which runtime it uses, for node.sh to source.
 #
 # Read from the files, as systemd and the kubelet read them, and without our own drop-in: so it is

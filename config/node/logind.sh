@@ -1,4 +1,4 @@
-# shellcheck shell=bash disable=SC2154
+# shellcheck shell=bash disable=SC2154 # what node.sh and its files share
 # How long systemd-logind waits for locks on the machine's shutdown: as long as [shutdown] takes, for
 # node.sh to source.
 #

@@ -1,4 +1,4 @@
-# shellcheck shell=bash disable=SC2154
+# shellcheck shell=bash disable=SC2154 # what node.sh and its files share
 # What the services run from that others put there: a package replaces its programs and units before
 # anything here is called. For node.sh to source. In $store/running, for each such file,
 #

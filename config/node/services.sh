@@ -1,4 +1,4 @@
-# shellcheck shell=bash disable=SC2034,SC2154
+# shellcheck shell=bash disable=SC2034,SC2154 # what node.sh and its files share
 # The services of a node: started, restarted and stopped in the order that pods need, for node.sh to
 # source. Of the sourcing script: its settings, the changes of files.sh and the files of running.sh.
 

@@ -1,4 +1,4 @@
-# shellcheck shell=bash disable=SC2154
+# shellcheck shell=bash disable=SC2154 # what node.sh and its files share
 # The systemd units with the paths of a node, for node.sh to source. Of the sourcing script:
 # $templates, $package_units, $work, $prefix, $units, $unit_dir and what config.sh reads.
 

@@ -199,7 +199,9 @@ void registration_socket(struct registration *r, enum kubelet_socket now)
         log_debug("kubelet: its socket %s", now == KUBELET_SOCKET_BACK ? "is back" : "has gone");
     if (now == KUBELET_SOCKET_NEW) {
         r->epoch++;
-        r->file = lstat(r->path, &st) < 0 ? (struct file_identity){0} : file_identity_of(&st);
+        r->file = (struct file_identity){0};
+        if (lstat(r->path, &st) == 0)
+            r->file = file_identity_of(&st);
         begin_connecting(r);
     } else if (r->state == REGISTRATION_CONNECTED) {
         return;

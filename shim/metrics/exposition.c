@@ -46,13 +46,13 @@ void exposition_family(struct exposition *e, const char *name, enum exposition_t
                        const char *help)
 {
     char line[512];
+    int n = snprintf(line, sizeof line,
+                     "# HELP " METRICS_PREFIX "%s %s\n# TYPE " METRICS_PREFIX "%s %s\n", name, help,
+                     name, TYPES[type]);
 
     e->name = name;
     e->type = type;
-    put(e, line,
-        (size_t)snprintf(line, sizeof line,
-                         "# HELP " METRICS_PREFIX "%s %s\n# TYPE " METRICS_PREFIX "%s %s\n", name,
-                         help, name, TYPES[type]));
+    put(e, line, (size_t)n);
 }
 
 /* ---- samples ---- */

@@ -42,7 +42,7 @@ static const char *env_of(const char *name)
 }
 
 /* One line in one write, so that those of several containers do not mix. */
-static void say(const char *file, const char *format, ...)
+__attribute__((format(printf, 2, 3))) static void say(const char *file, const char *format, ...)
 {
     char line[8192];
     size_t at = (size_t)snprintf(line, sizeof line, "%s ", whose);
@@ -128,7 +128,7 @@ int main(int argc, char **argv)
         else if (option == 'i')
             is_deaf = true;
         else if (option == 'k')
-            return say("/held/hooked", ""), 0;
+            return say("/held/hooked", "%s", ""), 0;
         else if (option == 'w')
             waits = true;
         else if (option == 's')
@@ -162,6 +162,6 @@ int main(int argc, char **argv)
     }
     int number = seconds < 0 ? sigwaitinfo(&signals, NULL) : sigtimedwait(&signals, NULL, &end);
     if (number == SIGTERM)
-        return say("/held/told", ""), 0;
+        return say("/held/told", "%s", ""), 0;
     return seconds < 0 ? 103 : status;
 }

@@ -3,27 +3,13 @@
 import itertools
 import pathlib
 import re
-import subprocess
 import tomllib
 from xml.etree import ElementTree
 
 import pytest
 
 from shim import ROOT
-
-# Recorded bytes, and a text that is not ours.
-NOT_OURS = ("tests/fuzz/corpus/", "tests/integration/captures/", "LICENSE")
-
-
-def listed():
-    found = subprocess.run(["git", "-C", ROOT, "ls-files"], check=False, capture_output=True,
-                           text=True).stdout.split("\n")[:-1]
-    if not found:  # not a clone: a source package
-        found = [str(path.relative_to(ROOT)) for path in ROOT.rglob("*")
-                 if path.is_file() and path.relative_to(ROOT).parts[0] not in ("build", ".git")]
-    return [name for name in found if (ROOT / name).is_file() and not name.startswith(NOT_OURS)
-            and "__pycache__" not in name]
-
+from sources import listed
 
 FILES = listed()
 DOCUMENTS = [name for name in FILES if name.endswith(".md")]

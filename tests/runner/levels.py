@@ -50,6 +50,7 @@ _BUSY = {"cluster/test_kills.py": 1, "cluster/test_lives.py": 1, "cluster/test_k
          "integration/test_soak.py": 0.75, "integration/test_restarts.py": 0.75,
          "integration/test_install.py": 0.75, "integration/test_equivalence.py": 0.75}
 _UNIT_PROCESSORS = 0.25
+_ONLY_COMPUTE = ("analysis",)
 # They can be asked for many rounds.
 _PYTHON_SECONDS_MAX = dict.fromkeys(("cluster", "package", "integration/test_kill_storm.py",
                                      "e2e/test_kill_storm.py"), 4 * 3600)
@@ -112,6 +113,7 @@ class Suite:
             "cluster": {name: self._python for name in _python_names("cluster")},
             "fuzz": {name: self._fuzz for name in _fuzz_names()},
             "suite": {name: self._python for name in _python_names("suite")},
+            "analysis": {name: self._python for name in _python_names("analysis")},
         }
         self.default = list(self.levels)
         self.levels["soak"] = {"soak": self._soak}
@@ -221,7 +223,7 @@ class Suite:
             env={"SHIM_BUILD_DIR": str(build.directory), "SHIM_TEST_RESULTS": str(results),
                  "SHIM_BINARY": str(build.directory / "shim/cri-device-shim"), **_SANITIZER},
             seconds_max=_PYTHON_SECONDS_MAX.get(short, _PYTHON_SECONDS_MAX.get(level, 1200)),
-            alone=how == "alone",
+            alone=how == "alone", gives_way=level in _ONLY_COMPUTE,
             long=1 if how else _LONG.get(short, 1), processors=_BUSY.get(short, _PYTHON_PROCESSORS))
 
     # ---- fuzz ----

@@ -26,7 +26,8 @@ static void what_is_armed_outlives_the_daemon(void **state)
     assert_false(has_file(f));
 }
 
-static void write_file(const struct fixture *f, const char *format, ...)
+__attribute__((format(printf, 2, 3))) static void write_file(const struct fixture *f,
+                                                             const char *format, ...)
 {
     FILE *file = fopen(f->file, "w");
     va_list args;

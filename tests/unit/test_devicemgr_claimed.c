@@ -329,7 +329,7 @@ static void of_other_words_nothing_comes(void **state)
         "unresolvable CDI devices ",
         "unresolvable CDI devices , ",
         WORDS "other.com/x=y",
-        "CDI device injection failed: failed to inject devices: " GPU_0};
+        ("CDI device injection failed: failed to inject devices: " GPU_0)};
     struct world *w = *state;
 
     driver_up(w, 1, DRIVER);

@@ -23,7 +23,8 @@ static struct {
     char last[512];
 } logged;
 
-void __wrap_log_write(enum log_level level, const char *format, ...);
+void __wrap_log_write(enum log_level level, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
 void __wrap_log_write(enum log_level level, const char *format, ...)
 {
     va_list args;

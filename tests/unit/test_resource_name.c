@@ -15,7 +15,7 @@ static void names_that_are_valid(void **state)
 {
     static const char *const GOOD[] = {"vendor.com/gpu",    "a/b",
                                        "a/B_c.d-e",         "1/1",
-                                       "a-b.c-d/x",         "vendor.com/" A63,
+                                       "a-b.c-d/x",         ("vendor.com/" A63),
                                        "kubernetes.io.x/y", "xrequests.com/a"};
 
     (void)state;

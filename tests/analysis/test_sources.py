@@ -1,0 +1,43 @@
+"""C and C++ without what clang warns of, and without what cppcheck finds.
+
+gcc's warnings are errors in each build. clang's come from its front end: nothing is generated.
+"""
+
+import subprocess
+
+import pytest
+
+from shim import ROOT
+from sources import compiled
+
+# cppcheck looks at no header of the system; these have the loops.
+MACROS = [f"/usr/include/{name}" for name in ("uthash.h", "utlist.h", "x86_64-linux-gnu/sys/queue.h", "jansson.h")]
+OURS = compiled()
+ROOMS = sorted({one.room for one in OURS})
+
+
+@pytest.mark.parametrize("room", ROOMS)
+def test_clang_warns_of_nothing(room):
+    said = ""
+    for one in OURS:
+        if one.room == room:
+            compiler = "clang" if one.language == "c" else "clang++"
+            said += subprocess.run([compiler, "-fsyntax-only", *one.arguments], check=False, cwd=one.directory,
+                                   stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True).stdout
+    if said:
+        pytest.fail(said, pytrace=False)
+
+
+@pytest.mark.parametrize("room", [one for one in ROOMS if not one.startswith("tests/")])
+def test_cppcheck_finds_nothing(room):
+    """In no test, though: those leave functions by longjmp. What it is told to leave alone in the source is
+    said there, with the reason (`cppcheck-suppress`)."""
+    done = subprocess.run(
+        ["cppcheck", "--quiet", "--enable=warning,performance,portability", "--inline-suppr", "--error-exitcode=1",
+         "--suppress=varFuncNullUB",  # it reads no <stddef.h>, by which NULL is a pointer: (void *)0
+         "-D_GNU_SOURCE", '-DSHIM_VERSION="0"', f"-I{ROOT}", *(f"--include={path}" for path in MACROS),
+         "--template={file}:{line}: {severity} {id}: {message}",
+         *(one.name for one in OURS if one.language == "c" and one.room == room)],
+        check=False, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    if done.returncode or done.stdout:
+        pytest.fail(done.stdout or f"cppcheck ended with {done.returncode}", pytrace=False)
