@@ -11,16 +11,16 @@ import subprocess
 
 import pytest
 
-from kube_programs import program
+from kube_programs import NAMES, program
 
 GROUP = "resource.k8s.io"
 
 
 def _release():
-    """Where there is no kubelet no cluster will be, either."""
-    kubelet = program("kubelet")
-    if kubelet is None:
+    """Where any of the programs is missing there will be no cluster, of whatever release."""
+    if any(program(name) is None for name in NAMES):
         return 1, 36
+    kubelet = program("kubelet")
     text = subprocess.run([kubelet, "--version"], check=True, capture_output=True, text=True).stdout
     return tuple(map(int, re.search(r"v(\d+)\.(\d+)", text).groups()))
 
