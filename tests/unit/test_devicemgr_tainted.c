@@ -4,6 +4,7 @@
 #include "devicemgr/endings.h"
 #include "devicemgr/lists.h"
 #include "devicemgr/operator.h"
+#include "devicemgr/taints.h"
 #include "devicemgr/things/limits.h"
 #include "devicemgr/turn/turn.h"
 #include "shown_world.h"
@@ -460,6 +461,82 @@ static void at_least_one_may(void **state)
     assert_int_equal(acting(w, "NoExecute"), 1);
 }
 
+/* ---- the list of all ---- */
+
+static bool put_row(void *user, const struct devicemgr_taint_row *row)
+{
+    char *text = user;
+
+    sprintf(text + strlen(text), "%s %s %s=%s:%s by %s%s%s", row->resource, row->id, row->key,
+            row->value, row->effect, row->source, *row->words ? " " : "", row->words);
+    if (row->ends_in_ms != UINT64_MAX)
+        sprintf(text + strlen(text), ", %d s", (int)(row->ends_in_ms / 1000));
+    if (row->refused)
+        strcat(text, ", refused");
+    if (row->pods > 0)
+        sprintf(text + strlen(text), ", %zu pods", row->pods);
+    strcat(text, "\n");
+    return strstr(text, "refused") == NULL; /* the list ends there */
+}
+
+static void expect_list(struct world *w, const char *resource, const char *const *after,
+                        const char *expected)
+{
+    const struct devicemgr_which which = {.resource = resource, .after = after};
+    char text[2048] = "";
+
+    devicemgr_taints(w->mgr, w->now_ms, &which, put_row, text);
+    assert_string_equal(text, expected);
+}
+
+static void all_are_listed_whoever_set_them(void **state)
+{
+    static const struct devicemgr_settings_taint taints[] = {{GPU, NULL, "all", "", "NoSchedule"},
+                                                             {GPU, "g0", "one", "v", "NoExecute"}};
+    static const struct devicemgr_tainted_device slice = {"d0", {"k", "v", "NoExecute", 0, 0}};
+    static const struct devicemgr_taint_rule rule = {
+        "broken", "a.io", NULL, NULL, {"r", "", "NoSchedule", 0, 0}};
+    static const struct devicemgr_taint_rule any = {
+        "all", NULL, NULL, NULL, {"r", "", "NoExecute", 0, 0}};
+    static const char *const after[DEVICEMGR_TAINT_KEY] = {GPU, "g0", "k:NoExecute", "operator",
+                                                           "dust"};
+    struct world *w = *state;
+
+    expect_list(w, NULL, NULL, "");
+    u1_has_g0(w, "g0 g1");
+    plugin_list(w, w->endpoint, "g0 g1!");
+    w->settings.taints = taints;
+    w->settings.taints_len = 2;
+    devicemgr_set_settings(w->mgr, w->now_ms, &w->settings);
+    w->settings.taints_len = 0; /* what is told next */
+    devicemgr_taint(w->mgr, w->now_ms, 1, GPU, "g0", "k:NoExecute", 60000, "dust", 0, false);
+    devicemgr_slice_taints(w->mgr, w->now_ms, "s1", "a.io", "p", 1, &slice, 1);
+    devicemgr_taint_rule(w->mgr, w->now_ms, "r1", &rule);
+    devicemgr_taint_rule(w->mgr, w->now_ms, "r2", &any);
+    devicemgr_run(w->mgr);
+    ignore_all(w);
+    committed(w);
+    ignore_all(w);
+    expect_list(w, GPU, NULL,
+                "vendor.com/gpu  all=:NoSchedule by settings, 1 pods\n"
+                "vendor.com/gpu g0 k=:NoExecute by operator dust, 60 s, 1 pods\n"
+                "vendor.com/gpu g0 one=v:NoExecute by settings, 1 pods\n"
+                "vendor.com/gpu g1 devices.cri-device-shim/unhealthy=:NoSchedule by health\n");
+    expect_list(w, GPU, after,
+                "vendor.com/gpu g0 one=v:NoExecute by settings, 1 pods\n"
+                "vendor.com/gpu g1 devices.cri-device-shim/unhealthy=:NoSchedule by health\n");
+    expect_list(w, "a.io", NULL,
+                "a.io */* r=:NoSchedule by rule broken\n"
+                "a.io p/d0 k=v:NoExecute by slice\n");
+    expect_list(w, NULL, NULL, " */* r=:NoExecute by rule all, refused\n");
+    pass(w, 60000); /* the operator's is over */
+    ignore_all(w);
+    expect_list(w, GPU, NULL,
+                "vendor.com/gpu  all=:NoSchedule by settings, 1 pods\n"
+                "vendor.com/gpu g0 one=v:NoExecute by settings, 1 pods\n"
+                "vendor.com/gpu g1 devices.cri-device-shim/unhealthy=:NoExecute by health\n");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -493,6 +570,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(no_more_than_a_quarter_at_a_time, health_setup,
                                         world_teardown),
         cmocka_unit_test_setup_teardown(at_least_one_may, health_setup, world_teardown),
+        cmocka_unit_test_setup_teardown(all_are_listed_whoever_set_them, health_setup,
+                                        world_teardown),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
