@@ -20,10 +20,8 @@ list=$root/tests/sim/mutants.txt
 seeds=${SEEDS:-2000}
 
 # All that faults are planted in.
-files() {
-    (cd "$root" && printf '%s\n' devicemgr/*/*.c shim/cluster/{lift_driver,pool_order,pools}.c \
-        shim/agent/pool_slices.c)
-}
+mapfile -t sources < <(cd "$root" && printf '%s\n' devicemgr/*/*.c \
+    shim/cluster/{lift_driver,pool_order,pools}.c shim/agent/pool_slices.c)
 
 # Prints the files that the substitution changes, and writes them to $2.
 plant() {
@@ -40,7 +38,7 @@ plant() {
             open(my $planted, ">", "$out/$name") or die "$out/$name: $!\n";
             print $planted $_;
             print "$name\n";
-        }' "$1" "$root" "$2" $(files) 2>"$2/perl.log"
+        }' "$1" "$root" "$2" "${sources[@]}" 2>"$2/perl.log"
 }
 
 # Prints each fault that does not fit exactly one of them.
@@ -64,7 +62,7 @@ fit() {
             print "not ok $name: it must fit one file, and fits: @files\n";
             $failed = 1;
         }
-        exit($failed // 0);' "$list" "$root" $(files)
+        exit($failed // 0);' "$list" "$root" "${sources[@]}"
 }
 
 # The commands that made an object, and the program, for another source, object and program.
