@@ -97,7 +97,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     static int fd = -1;
     struct config config = {0};
-    struct config_error err = {{0}};
+    struct config_error err = {.text = ""};
     char path[64];
 
     if (size > FILE_BYTES_MAX)

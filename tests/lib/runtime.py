@@ -80,7 +80,7 @@ class _State:
         handler = getattr(self, f"_{call.method}", None)
         if handler is None:
             return Reply(call.messages)
-        if not call.messages:
+        if not call.messages and (call.over.is_set() or call.method == "RunPodSandbox"):
             return Reply((), grpc.StatusCode.CANCELLED, "it was reset before its request was whole")
         try:
             request = call.parsed()
