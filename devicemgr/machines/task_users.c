@@ -104,13 +104,39 @@ static bool is_shown(const struct claim_user *user, const struct devicemgr_conta
     return false;
 }
 
+static bool is_of(const struct claim_user *user, const struct demand *demand)
+{
+    return strcmp(demand->sandbox_id, user->sandbox_id) == 0 &&
+           strcmp(demand->container, user->container) == 0;
+}
+
+/* It has a device of a lifted resource (lift.h), or waits for one, however long ago it was asked for
+ * here: what it has is known better than by this list, which may be from before it was made. */
+static bool has_devices(const struct state *state, const struct claim_user *user)
+{
+    const struct sandbox *sandbox = pods_find_sandbox(&state->pods, user->sandbox_id);
+    const struct allocation *a =
+        sandbox ? allocations_of_pod(&state->allocations, sandbox->pod->uid) : NULL;
+
+    for (const struct waiter *w = state->wakes.waiters; w; w = w->hh.next) {
+        if (is_of(user, w->demand))
+            return true;
+    }
+    for (; a; a = a->pod_next) {
+        if (a->claimed && allocation_life(a) != ALLOCATION_IDLE &&
+            strcmp(a->container, user->container) == 0)
+            return true;
+    }
+    return false;
+}
+
 void task_users_listed(struct tasks *tasks, struct claim *claim,
                        const struct devicemgr_container *containers, size_t len)
 {
     for (size_t i = claim->users_len; i > 0; i--) {
         const struct claim_user *user = &claim->users[i - 1];
 
-        if (is_shown(user, containers, len) ||
+        if (is_shown(user, containers, len) || has_devices(tasks->state, user) ||
             tasks->state->listing.begun_ms < later_by(user->asked_ms, CLAIM_USER_COMES_MS))
             continue;
         claim_drop_user(claim, i - 1);

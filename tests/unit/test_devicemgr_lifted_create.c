@@ -6,6 +6,7 @@
 #include "cri-proto/dra_v1.pb-c.h"
 #include "devicemgr/counts.h"
 #include "devicemgr/lift.h"
+#include "devicemgr/things/limits.h"
 #include "shown_world.h"
 
 #define G0 LIFT_MARKER_PREFIX "vendor.com:gpu:g0:c1"
@@ -231,6 +232,33 @@ static void another_claim_s_device_is_not_given(void **state)
     made_of_known(w, 13, "u2", G0_OF_C2);
 }
 
+/* However long its container waits for the device: a list that is without it says nothing yet. */
+static void who_waits_for_a_claim_s_device_uses_it(void **state)
+{
+    struct world *w = *state;
+    struct devicemgr_resource_settings own = w->own;
+
+    own.hold_ms = 3 * CLAIM_USER_COMES_MS;
+    world_fresh_with(w, &own);
+    devicemgr_restored(w->mgr, w->now_ms);
+    driver_up(w, 1, DEVICEMGR_LIFT_DRIVER);
+    gpus_up(w, "g0!");
+    prepared(w, 5, "c1", G0);
+    prepared(w, 6, "c2", G0_OF_C2);
+    assert_true(create_named(w, 11, "u1", "main", G0));
+    if (w->pending)
+        committed(w);
+    pass(w, CLAIM_USER_COMES_MS);
+    runtime_listed(w, "u1");
+    if (w->pending)
+        committed(w);
+    ignore_all(w);
+    plugin_list(w, w->endpoint, "g0");
+    ignore_all(w);
+    assert_true(create_named(w, 12, "u2", "main", G0_OF_C2));
+    expect_with(w, "verdict 12 refused 14", "device g0 of claim c2", "ns/u1", NULL);
+}
+
 /* Without a checkpoint it is known by its token, which does not say whose it is. The next create does,
  * also one that waits for something else. */
 static void what_a_claim_has_is_known_to_be_its_own_again(void **state)
@@ -335,6 +363,7 @@ int main(void)
         lift_test(a_name_that_means_nothing_is_refused),
         lift_test(who_has_the_claim_shares_its_devices),
         lift_test(another_claim_s_device_is_not_given),
+        lift_test(who_waits_for_a_claim_s_device_uses_it),
         lift_test(what_a_claim_has_is_known_to_be_its_own_again),
         lift_test(what_a_pod_has_from_before_is_its_own),
         lift_test(and_is_tainted_until_it_is_gone),
