@@ -5,14 +5,12 @@
 
 #include "devicemgr/rules/rule.h"
 
-uint64_t replaceable_from_ms(const struct state *state, const struct wanted *wanted,
-                             const struct ids *ids)
+uint64_t replaceable_from_ms(const struct wanted *wanted, const struct ids *ids)
 {
     const struct resource *resource = wanted->resource;
     uint64_t since_ms = 0;
     size_t lost = 0;
 
-    (void)state;
     if (!wanted->settings->replace || wanted->want->claimed || !resource ||
         !resource_usable(resource))
         return UINT64_MAX;

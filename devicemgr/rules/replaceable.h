@@ -17,8 +17,7 @@
 
 /* From when on those of `ids` that cannot be used are lost, all of them; UINT64_MAX: they never
  * are, or the settings do not say that others may be in their place. */
-uint64_t replaceable_from_ms(const struct state *state, const struct wanted *wanted,
-                             const struct ids *ids);
+uint64_t replaceable_from_ms(const struct wanted *wanted, const struct ids *ids);
 
 /* What may be had instead of `ids`: those of them that can be used, and others that are free for
  * the pod. Added to `out`, sorted; false: too few are free, and nothing is added. */

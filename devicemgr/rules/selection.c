@@ -166,7 +166,7 @@ static struct look look_at_others(const struct state *state, const struct wanted
 static struct look replace(const struct state *state, const struct wanted *wanted,
                            const struct ids *ids, struct look look, struct selection_item *answer)
 {
-    uint64_t from_ms = replaceable_from_ms(state, wanted, ids);
+    uint64_t from_ms = replaceable_from_ms(wanted, ids);
     const struct ids *asked;
 
     if (look.step != LOOK_WAIT || look.reason.kind != REASON_DEVICES_UNHEALTHY ||
