@@ -1,5 +1,7 @@
 #include "cri-proto/utf8.h"
 
+#include <stdint.h>
+
 size_t utf8_character_bytes(const char *text, size_t len)
 {
     const unsigned char *s = (const unsigned char *)text;
@@ -29,4 +31,16 @@ size_t utf8_character_bytes(const char *text, size_t len)
             return 0;
     }
     return bytes;
+}
+
+bool utf8_is_text(const char *text)
+{
+    size_t bytes;
+
+    for (; *text; text += bytes) {
+        bytes = (unsigned char)*text < 0x80 ? 1 : utf8_character_bytes(text, SIZE_MAX);
+        if (bytes == 0)
+            return false;
+    }
+    return true;
 }

@@ -4,10 +4,14 @@
 #ifndef CRI_PROTO_UTF8_H
 #define CRI_PROTO_UTF8_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 /* Bytes of the character at `text`, of which `len` may be read; 0: there is none. It reads no
  * further than to the first byte that fits no character, so that a NUL ends a text, too. */
 size_t utf8_character_bytes(const char *text, size_t len);
+/* Whether the NUL-terminated `text` is UTF-8: nothing overlong, no surrogates, nothing past U+10FFFF,
+ * as JSON and a Go peer want it; protobuf-c does not look. */
+bool utf8_is_text(const char *text);
 
 #endif

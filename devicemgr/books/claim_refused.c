@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cri-proto/utf8.h"
 #include "devicemgr/things/limits.h"
 #include "devicemgr/things/text.h"
 
@@ -50,7 +51,7 @@ static bool can_be_told(const struct claim_refused_one *said)
 
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         bytes += strlen(names[i]);
-        if (bytes > CLAIM_NAMES_BYTES_MAX || !text_is_utf8(names[i]))
+        if (bytes > CLAIM_NAMES_BYTES_MAX || !utf8_is_text(names[i]))
             return false;
     }
     return true;

@@ -4,6 +4,7 @@
 
 #include "cri-proto/checkpoint_v1.pb-c.h"
 #include "cri-proto/resource_name.h"
+#include "cri-proto/utf8.h"
 #include "devicemgr/things/limits.h"
 #include "devicemgr/things/moment.h"
 #include "devicemgr/things/options.h"
@@ -152,7 +153,7 @@ static bool ids_valid(char *const *v, size_t len)
     ids_copy(&ids, v, len);
     ids_sort(&ids);
     for (size_t i = 0; i < ids.len; i++)
-        valid = valid && ids.v[i][0] != '\0' && text_is_utf8(ids.v[i]);
+        valid = valid && ids.v[i][0] != '\0' && utf8_is_text(ids.v[i]);
     valid = valid && !ids_repeat(&ids);
     ids_fini(&ids);
     return valid;
@@ -310,7 +311,7 @@ static bool order_row_valid(const struct orders *orders, const Checkpoint__V1__O
     if (strcmp(row->kind, record->key[0]) != 0 || strcmp(row->resource, record->key[1]) != 0 ||
         strcmp(row->id, record->key[2]) != 0 || !order_kind_find(row->kind, kind))
         return false;
-    return order_id_valid(row, *kind) && text_is_utf8(row->id) &&
+    return order_id_valid(row, *kind) && utf8_is_text(row->id) &&
            !orders_find(orders, *kind, row->resource, row->id);
 }
 
@@ -365,7 +366,7 @@ int record_restore_driver(struct drivers *drivers, uint64_t now_ms,
     int result = -1;
 
     if (row && strcmp(row->name, record->key[0]) == 0 && row->name[0] != '\0' &&
-        text_is_utf8(row->name) && !drivers_find(drivers, row->name) &&
+        utf8_is_text(row->name) && !drivers_find(drivers, row->name) &&
         drivers_len(drivers) < DRIVERS_MAX && row->n_services <= DRIVER_SERVICES_MAX) {
         const struct ids services = {row->services, row->n_services};
         struct driver *driver = drivers_ensure(drivers, now_ms, row->name, &services);
@@ -443,7 +444,7 @@ static bool claim_row_valid(const struct claims *claims, const Checkpoint__V1__C
     if (strcmp(row->uid, record->key[0]) != 0 || strcmp(row->driver, record->key[1]) != 0 ||
         row->uid[0] == '\0' || row->driver[0] == '\0' || !claim_state_find(row->state, state))
         return false;
-    return text_is_utf8(row->uid) && text_is_utf8(row->driver) && response_valid(row, *state) &&
+    return utf8_is_text(row->uid) && utf8_is_text(row->driver) && response_valid(row, *state) &&
            row->response.len <= CLAIM_RESPONSE_BYTES_MAX &&
            claims->response_bytes + row->response.len <= CLAIMS_BYTES_MAX &&
            claims_len(claims) < CLAIMS_MAX && !is_known(claims, row);

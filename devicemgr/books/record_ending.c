@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "cri-proto/checkpoint_v1.pb-c.h"
+#include "cri-proto/utf8.h"
 #include "devicemgr/books/record.h"
 #include "devicemgr/things/limits.h"
 #include "devicemgr/things/moment.h"
@@ -62,10 +63,10 @@ static bool row_valid(const struct endings *endings, const Checkpoint__V1__Endin
         endings_len(endings) >= ENDINGS_MAX)
         return false;
     for (size_t i = 0; i < row->n_asks; i++) {
-        if (!end_asker_find(row->asks[i]->asker, &asker) || !text_is_utf8(row->asks[i]->why))
+        if (!end_asker_find(row->asks[i]->asker, &asker) || !utf8_is_text(row->asks[i]->why))
             return false;
     }
-    return text_is_utf8(row->pod_uid) && text_is_utf8(row->namespace_) && text_is_utf8(row->name);
+    return utf8_is_text(row->pod_uid) && utf8_is_text(row->namespace_) && utf8_is_text(row->name);
 }
 
 static void restore_ask(struct ending *ending, const Checkpoint__V1__EndingAsk *row,

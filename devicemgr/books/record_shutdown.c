@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "cri-proto/checkpoint_v1.pb-c.h"
+#include "cri-proto/utf8.h"
 #include "devicemgr/books/record.h"
 #include "devicemgr/things/limits.h"
 #include "devicemgr/things/moment.h"
@@ -100,7 +101,7 @@ static bool row_valid(const Checkpoint__V1__Shutdown *row, const struct devicemg
         return false;
     for (size_t i = 0; i < row->n_pods; i++) {
         if (row->pods[i]->group >= row->n_groups || row->pods[i]->uid[0] == '\0' ||
-            !text_is_utf8(row->pods[i]->uid))
+            !utf8_is_text(row->pods[i]->uid))
             return false;
     }
     return true;

@@ -3,6 +3,7 @@
 #include <assert.h>
 #include <string.h>
 
+#include "cri-proto/utf8.h"
 #include "devicemgr/books/happened.h"
 #include "devicemgr/books/state.h"
 #include "devicemgr/dra.h"
@@ -22,10 +23,10 @@ static bool names_fit(const struct devicemgr_driver_instance *is)
 {
     size_t bytes = strlen(is->name) + strlen(is->endpoint);
 
-    if (is->name[0] == '\0' || !text_is_utf8(is->name) || is->services_len > DRIVER_SERVICES_MAX)
+    if (is->name[0] == '\0' || !utf8_is_text(is->name) || is->services_len > DRIVER_SERVICES_MAX)
         return false;
     for (size_t i = 0; i < is->services_len; i++) {
-        if (!text_is_utf8(is->services[i]))
+        if (!utf8_is_text(is->services[i]))
             return false;
         bytes += strlen(is->services[i]);
     }

@@ -5,6 +5,7 @@
 #include <utlist.h>
 
 #include "cri-proto/resource_name.h"
+#include "cri-proto/utf8.h"
 #include "devicemgr/books/ordered.h"
 #include "devicemgr/books/state.h"
 #include "devicemgr/rules/evictable.h"
@@ -70,7 +71,7 @@ static int check_driver(const struct steer *steer, struct text *text)
 {
     const char *device = device_of(steer);
 
-    if (!text_is_utf8(device) || !taint_device_of(steer->resource, device))
+    if (!utf8_is_text(device) || !taint_device_of(steer->resource, device))
         return refuse(text, CODE_INVALID_ARGUMENT,
                       "a device of a driver is named POOL/DEVICE; a resource's name has a slash");
     return CODE_OK;
@@ -89,14 +90,14 @@ static int check_words(const struct steer *steer, struct text *text)
     }
     if (strlen(steer->words.reason) > ORDER_REASON_BYTES_MAX)
         return refuse(text, CODE_INVALID_ARGUMENT, "the reason is too long: 256 bytes at most");
-    if (!text_is_utf8(steer->words.reason))
+    if (!utf8_is_text(steer->words.reason))
         return refuse(text, CODE_INVALID_ARGUMENT, "the reason is no UTF-8");
     for (size_t i = 0; i < steer->ids.len; i++) {
         bool empty =
             steer->kind == ORDER_TAINT ? device_of(steer)[0] == '\0' : steer->ids.v[i][0] == '\0';
 
         if ((steer->kind == ORDER_CORDON || steer->kind == ORDER_TAINT) &&
-            (empty || !text_is_utf8(steer->ids.v[i])))
+            (empty || !utf8_is_text(steer->ids.v[i])))
             return refuse(text, CODE_INVALID_ARGUMENT, "a device id is empty, or no UTF-8");
     }
     return CODE_OK;

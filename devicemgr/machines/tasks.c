@@ -6,6 +6,7 @@
 
 #include <utlist.h>
 
+#include "cri-proto/utf8.h"
 #include "devicemgr/books/state.h"
 #include "devicemgr/dra.h"
 #include "devicemgr/machines/task.h"
@@ -74,9 +75,9 @@ static void expire_all(struct tasks *tasks)
 
 static bool names_fit(const char *driver, const struct devicemgr_claim *claim)
 {
-    return claim->uid[0] != '\0' && driver[0] != '\0' && text_is_utf8(claim->uid) &&
-           text_is_utf8(driver) && text_is_utf8(claim->pod_namespace) &&
-           text_is_utf8(claim->name) &&
+    return claim->uid[0] != '\0' && driver[0] != '\0' && utf8_is_text(claim->uid) &&
+           utf8_is_text(driver) && utf8_is_text(claim->pod_namespace) &&
+           utf8_is_text(claim->name) &&
            strlen(claim->uid) + strlen(driver) + strlen(claim->pod_namespace) +
                    strlen(claim->name) <=
                CLAIM_NAMES_BYTES_MAX;

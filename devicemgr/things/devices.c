@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "cri-proto/utf8.h"
 #include "devicemgr/things/limits.h"
 #include "devicemgr/things/text.h"
 
@@ -166,7 +167,7 @@ static void build(struct devices *devices, const struct devices *old, uint64_t n
         struct device *device = &devices->items[devices->len];
         struct nodes nodes;
 
-        if (entry->id[0] == '\0' || !text_is_utf8(entry->id) ||
+        if (entry->id[0] == '\0' || !utf8_is_text(entry->id) ||
             (i + 1 < sorted_len && strcmp(entry->id, entries[sorted[i + 1]].id) == 0)) {
             change->dropped++;
             continue;

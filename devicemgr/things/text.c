@@ -11,18 +11,6 @@
 /* Longest piece one text_add() formats; what is longer is cut before it is cleaned. */
 #define PIECE_BYTES_MAX (2 * TEXT_BYTES_MAX)
 
-bool text_is_utf8(const char *s)
-{
-    size_t bytes;
-
-    for (; *s; s += bytes) {
-        bytes = (unsigned char)*s < 0x80 ? 1 : utf8_character_bytes(s, SIZE_MAX);
-        if (bytes == 0)
-            return false;
-    }
-    return true;
-}
-
 /* Appends cleaned characters of `s` while they fit below `len_max`; returns what is left of `s`. */
 static const char *append(struct text *text, const char *s, size_t len_max)
 {

@@ -31,8 +31,4 @@ void text_add_ids(struct text *text, const struct ids *ids);
 /* "350ms", "12s", "4m48s", "2h3m" */
 void text_add_duration(struct text *text, uint64_t ms);
 
-/* Whether `s` is UTF-8 (RFC 3629: nothing overlong, no surrogates, nothing past U+10FFFF), as JSON
- * and a Go peer want it; protobuf-c does not look. */
-bool text_is_utf8(const char *s);
-
 #endif

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cri-proto/utf8.h"
 #include "devicemgr/operator.h"
 #include "devicemgr/things/limits.h"
 #include "devicemgr/turn/end.h"
@@ -51,7 +52,7 @@ static const char *in_the_way(const struct devicemgr *mgr, const char *reason)
 {
     if (strlen(reason) > ORDER_REASON_BYTES_MAX)
         return "the reason is too long: 256 bytes at most";
-    if (!text_is_utf8(reason))
+    if (!utf8_is_text(reason))
         return "the reason is no UTF-8";
     if (mgr->state.unread)
         return "the state of this node's devices cannot be read";

@@ -1,19 +1,9 @@
 #include "shim/bridge/allocate.h"
 
-#include <stdint.h>
 #include <stdlib.h>
 
 #include "cri-proto/token.h"
 #include "cri-proto/utf8.h"
-
-static bool is_text(const char *text)
-{
-    size_t bytes = 1;
-
-    while (*text && (bytes = utf8_character_bytes(text, SIZE_MAX)) > 0)
-        text += bytes;
-    return bytes > 0;
-}
 
 bool allocate_is_text(const V1beta1__AllocateRequest *request)
 {
@@ -21,7 +11,7 @@ bool allocate_is_text(const V1beta1__AllocateRequest *request)
         const V1beta1__ContainerAllocateRequest *one = request->container_requests[i];
 
         for (size_t k = 0; k < one->n_devices_ids; k++) {
-            if (!is_text(one->devices_ids[k]))
+            if (!utf8_is_text(one->devices_ids[k]))
                 return false;
         }
     }

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "cri-proto/events_v1.pb-c.h"
+#include "cri-proto/utf8.h"
 #include "devicemgr/things/text.h"
 #include "shim/hash.h"
 #include "shim/must.h"
@@ -29,7 +30,7 @@ static size_t whole_len(const char *text, size_t len)
 
 static void make_printable(char *text)
 {
-    bool good = text_is_utf8(text);
+    bool good = utf8_is_text(text);
 
     for (; *text; text++) {
         unsigned char c = (unsigned char)*text;

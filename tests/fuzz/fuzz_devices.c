@@ -8,6 +8,7 @@
  */
 #include <string.h>
 
+#include "cri-proto/utf8.h"
 #include "devicemgr/things/limits.h"
 #include "devicemgr/things/resource.h"
 #include "devicemgr/things/text.h"
@@ -22,7 +23,7 @@ static bool entry_counts(const V1beta1__ListAndWatchResponse *list, size_t at)
 {
     const char *id = list->devices[at]->id;
 
-    if (id[0] == '\0' || !text_is_utf8(id))
+    if (id[0] == '\0' || !utf8_is_text(id))
         return false;
     for (size_t i = at + 1; i < list->n_devices; i++) {
         if (strcmp(list->devices[i]->id, id) == 0)

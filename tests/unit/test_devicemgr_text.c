@@ -3,6 +3,7 @@
 
 #include <jansson.h>
 
+#include "cri-proto/utf8.h"
 #include "devicemgr/things/text.h"
 #include "devicemgr_world.h"
 
@@ -55,15 +56,15 @@ static void utf8_is_what_json_takes(void **state)
                           EDGES[i / n / n / n], '\0'};
         json_t *json = json_string(s);
 
-        assert_int_equal(text_is_utf8(s), json != NULL);
+        assert_int_equal(utf8_is_text(s), json != NULL);
         taken += json != NULL;
         json_decref(json);
     }
     assert_true(taken > 0);
-    assert_true(text_is_utf8("\xf4\x8f\xbf\xbf"));
-    assert_false(text_is_utf8("\xf4\x90\x80\x80")); /* past U+10FFFF */
-    assert_false(text_is_utf8("\xed\xa0\x80"));     /* surrogate */
-    assert_false(text_is_utf8("g0\xc3"));           /* cut off */
+    assert_true(utf8_is_text("\xf4\x8f\xbf\xbf"));
+    assert_false(utf8_is_text("\xf4\x90\x80\x80")); /* past U+10FFFF */
+    assert_false(utf8_is_text("\xed\xa0\x80"));     /* surrogate */
+    assert_false(utf8_is_text("g0\xc3"));           /* cut off */
 }
 
 static void what_does_not_fit_is_cut_at_a_character(void **state)
