@@ -14,6 +14,7 @@ call is carried over to it.
 
 import asyncio
 import base64
+import contextlib
 import copy
 import dataclasses
 import json
@@ -720,7 +721,8 @@ class _Connection(asyncio.Protocol):
         send, queue = self._bodies[stream]
         reset = headers.pop("reset", None)
         head = [(":status", str(status)), ("content-type", "application/json"), *headers.items()]
-        self._h2.send_headers(stream, head)
+        with contextlib.suppress(h2.exceptions.ProtocolError):  # it was given up with the request's last bytes
+            self._h2.send_headers(stream, head)
         self._flush()
         if body is not None:
             send(body)
