@@ -3,7 +3,8 @@
     connection = AnsweredOnce(path, tell); grpc.insecure_channel(connection.target)
 
 gRPC takes no notice of most frames that come again: an answer of a call that is over, an
-acknowledgement, a whole list. `tell(text)` is called for each that should not have come.
+acknowledgement, a whole list. `tell(text)` is called for each that should not have come; without
+it nobody looks.
 """
 
 import collections
@@ -106,14 +107,14 @@ class AnsweredOnce:
             except OSError:
                 near.close()
                 continue
-            once = Once()
+            once = Once() if self._tell else None
             for pair in ((near, far, once, TO_SERVER), (far, near, once, TO_CLIENT)):
                 threading.Thread(target=self._copy, args=pair, daemon=True).start()
 
     def _copy(self, source, sink, once, way):
         try:
             while data := source.recv(1 << 16):
-                for wrong in once.feed(way, data):
+                for wrong in once.feed(way, data) if once else ():
                     self._tell(wrong)
                 sink.sendall(data)
         except OSError:

@@ -25,6 +25,7 @@ from waiting import GENEROUS_S, wait_until
 
 _LOOP_S, _BACKOFF_S, _BACKOFF_MAX_S = 1, 0.5, 122
 _GET_INFO_S, _NOTIFY_S, _CALL_S = 1, 5, 45
+BRIDGES = "dra-cri-device-shim-"  # how its sockets in the registry begin
 _PATHS = {"v1.DRAPlugin": DRA_V1, "v1beta1.DRAPlugin": DRA_V1BETA1}
 
 
@@ -33,15 +34,16 @@ def claim(uid, name=None, namespace="default"):
 
 
 class _Instance:
-    """One registered endpoint, with the kubelet's one connection to it."""
+    """One registered endpoint, with the kubelet's one connection to it. `twice` is told what the bridge's says
+    twice; a driver's own is gRPC's Python server, which may end a stream that is cancelled once more."""
 
-    def __init__(self, info, path, tell):
+    def __init__(self, info, path, twice):
         self.name = info.name
         self.endpoint = info.endpoint
         self.versions = list(info.supported_versions)
         self.path = path
         self.states = []
-        self._once = AnsweredOnce(info.endpoint, tell)
+        self._once = AnsweredOnce(info.endpoint, twice if path.name.startswith(BRIDGES) else None)
         self.channel = grpc.insecure_channel(self._once.target, options=[
             ("grpc.use_local_subchannel_pool", 1), ("grpc.min_reconnect_backoff_ms", 50),
             ("grpc.initial_reconnect_backoff_ms", 50), ("grpc.max_reconnect_backoff_ms", 6000)])
@@ -91,7 +93,7 @@ class KubeletDrivers:
         self.registered = []  # names, as often as they were
         self.deregistered = []
         self.csi = {}  # name: path, of CSI drivers
-        self.twice = []  # what a driver told it twice
+        self.twice = []  # what the bridge told it twice
         self.passes = 0
         self._first_pass = {}  # name: in which it was registered
         self._sockets = {}  # path: which entry it is, as registered
