@@ -341,15 +341,27 @@ void task_unanswered(struct tasks *tasks, struct task *task)
 
 /* ---- the store's ---- */
 
-/* Whether it is not to be done any more: nobody waits for it; something was put off meanwhile; or a
- * container was asked for with the claim. */
+/* What the cluster has said meanwhile may forbid that it is put off. */
+static bool may_be_owed(const struct tasks *tasks, const struct task *task)
+{
+    const struct claim *claim = task->claim;
+
+    return (task->before == CLAIM_ASKED && !claim->sent) ||
+           without_driver_unprepared(tasks->state, claim);
+}
+
+/* Whether it is not to be done any more: nobody waits for it; something was put off meanwhile; a
+ * container was asked for with the claim; or it may have other nodes' devices. */
 static bool is_off(const struct tasks *tasks, const struct task *task)
 {
     if (!task_is_asked(task, task->kind))
         return true;
-    if (task->kind == TASK_UNPREPARE)
-        return task_users_have(task->claim) && task->before != CLAIM_OWED;
-    return task_owed_first(tasks, task->claim);
+    if (task->kind == TASK_PREPARE)
+        return task_owed_first(tasks, task->claim);
+    if (task->before == CLAIM_OWED)
+        return false;
+    return task_users_have(task->claim) ||
+           (task->claim->state == CLAIM_OWED && !may_be_owed(tasks, task));
 }
 
 /* What was to be sent may be, and what was to be promised. */

@@ -261,6 +261,31 @@ static void what_nobody_waits_for_is_not_put_off(void **state)
     expect_nothing(w);
 }
 
+static void nor_is_what_may_have_others_by_then(void **state)
+{
+    struct world *w = *state;
+
+    slice_is(w, "p", "gpu-0");
+    driver_up(w, 1, DRIVER);
+    prepare(w, 5, "c1");
+    expect_stored(w, "commit claim c1 *");
+    expect(w, "prepare c1 *");
+    driver_lost(w, 1, "closed"); /* it may have it */
+    claim_cancelled(w, 5);
+    claim_allocated(w, "c1", "p", "gpu-0");
+    expect_stored(w, "commit claim c1 *");
+    unprepare(w, 6, "c1");
+    expect(w, "commit claim c1 *");
+    claim_allocated(w, "c1", "net", "gpu-9");
+    committed(w);
+    expect_stored(w, "commit claim c1 *");
+    expect_nothing(w); /* it is not promised */
+    assert_string_equal(claim_on_disk(w, "c1", DRIVER), "sent");
+    driver_connected(w, 1);
+    expect_stored(w, "commit claim c1 *");
+    expect(w, "unprepare c1 *");
+}
+
 static void what_the_store_has_lost_is_stored_before_it_is_promised_again(void **state)
 {
     struct world *w = *state;
@@ -707,6 +732,7 @@ int main(void)
         CLAIMS_TEST(after_rows_were_lost_it_may_have_been),
         CLAIMS_TEST(what_cannot_be_stored_is_not_promised),
         CLAIMS_TEST(what_nobody_waits_for_is_not_put_off),
+        CLAIMS_TEST(nor_is_what_may_have_others_by_then),
         CLAIMS_TEST(what_the_store_has_lost_is_stored_before_it_is_promised_again),
         CLAIMS_TEST(it_goes_out_before_anything_is_prepared),
         CLAIMS_TEST(it_goes_out_before_what_is_stored_with_it),
