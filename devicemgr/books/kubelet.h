@@ -122,7 +122,7 @@ void kubelet_pod_changed(struct state *state, const char *pod_uid, bool wakes);
 /* Whether the kubelet's checkpoint names the pod. */
 bool kubelet_names_pod(const struct state *state, const char *pod_uid);
 /* Whether the kubelet has given the device to a container, not this one, of a pod that is not over;
- * for one that is still to come that holds for a time. */
+ * for one that is still to come that holds for a time. `container` NULL: not one of this pod. */
 bool kubelet_promised(const struct state *state, const char *resource, const char *id,
                       const char *pod_uid, const char *container);
 

@@ -337,7 +337,8 @@ bool kubelet_promised(const struct state *state, const char *resource, const cha
     for (size_t i = 0; i < owners_len(owners); i++) {
         const struct kubelet_hold *hold = owners->v[i];
 
-        if (strcmp(hold->pod_uid, pod_uid) == 0 && strcmp(hold->container, container) == 0)
+        if (strcmp(hold->pod_uid, pod_uid) == 0 &&
+            (!container || strcmp(hold->container, container) == 0))
             continue;
         if (is_promised(state, hold))
             return true;

@@ -146,6 +146,8 @@ bool holders_promised(const struct state *state, const struct wanted *wanted)
     const struct ids *ids = &wanted->has->ids;
 
     for (size_t i = 0; wanted->settings->exclusive && i < ids->len; i++) {
+        if (ids_contain_sorted(&wanted->has->asked, ids->v[i]))
+            continue; /* which the kubelet has given to this one, beside what is replaced */
         if (kubelet_promised(state, wanted->want->resource, ids->v[i], demand->pod_uid,
                              demand->container))
             return true;
@@ -159,7 +161,7 @@ bool holders_keeps(const struct state *state, const struct allocation *holder)
 }
 
 /* Whether the kubelet has given it to another container of a pod that is not over, which has another
- * in its place: it is still theirs in the kubelet's books. */
+ * in its place: it is still theirs in the kubelet's books. `container` NULL: to another pod's. */
 static bool asked_for(const struct state *state, const char *resource, const char *id,
                       const char *pod_uid, const char *container)
 {
@@ -169,7 +171,8 @@ static bool asked_for(const struct state *state, const char *resource, const cha
         const struct allocation *asker = askers->v[i];
 
         if (allocation_promised(asker) &&
-            (strcmp(asker->pod_uid, pod_uid) != 0 || strcmp(asker->container, container) != 0) &&
+            (strcmp(asker->pod_uid, pod_uid) != 0 ||
+             (container && strcmp(asker->container, container) != 0)) &&
             !facts_pod_over(state, asker->pod_uid))
             return true;
     }
@@ -190,7 +193,7 @@ bool holders_none(const struct state *state, const struct wanted *wanted, const 
                   bool *reused)
 {
     const struct demand *demand = wanted->demand;
-    const char *resource = wanted->want->resource;
+    const char *resource = wanted->want->resource, *container = demand->container;
     const struct owners *holders;
 
     *reused = false;
@@ -209,9 +212,11 @@ bool holders_none(const struct state *state, const struct wanted *wanted, const 
         else if (holders_keeps(state, holder))
             return false;
     }
-    return !asked_for(state, resource, id, demand->pod_uid, demand->container) &&
+    if (ids_contain_sorted(&wanted->want->ids, id))
+        container = NULL; /* the kubelet has handed it on to this one */
+    return !asked_for(state, resource, id, demand->pod_uid, container) &&
            !is_meant(state, resource, id, demand->pod_uid, demand->container) &&
-           !kubelet_promised(state, resource, id, demand->pod_uid, demand->container);
+           !kubelet_promised(state, resource, id, demand->pod_uid, container);
 }
 
 bool holders_nobody(const struct state *state, const char *resource, const char *id)

@@ -27,38 +27,58 @@ uint64_t replaceable_from_ms(const struct wanted *wanted, const struct ids *ids)
     return lost > 0 ? later_by(since_ms, wanted->settings->replace_after_ms) : UINT64_MAX;
 }
 
-/* What is the container's, or meant for it: what can be used of `ids`, or is back of what the kubelet
- * gave it; what the kubelet is being asked to let go of. */
-static bool is_own(const struct state *state, const struct wanted *wanted, const struct ids *ids,
-                   const char *id)
+/* Of a listed device: it is one of `ids`, and can be used. */
+static bool stays(const struct ids *ids, const struct device *device)
 {
-    return ids_contain_sorted(ids, id) || ids_contain_sorted(&wanted->want->ids, id) ||
+    return device->healthy && ids_contain_sorted(ids, device->id);
+}
+
+/* What is the container's, or meant for it: what is back of what the kubelet gave it; what the
+ * kubelet is being asked to let go of. */
+static bool is_own(const struct state *state, const struct wanted *wanted, const char *id)
+{
+    return ids_contain_sorted(&wanted->want->ids, id) ||
            replacings_meant(&state->replacings, wanted->want->resource, id);
 }
 
-/* These stay: they go before what the pod's other containers had. */
+/* What stays is among the candidates, whoever had it besides. It goes before what the pod's other
+ * containers had, and so does what else is the container's, if there is room for all of it. */
 static void keep_own(const struct state *state, const struct wanted *wanted, struct pool *pool,
                      const struct ids *ids)
 {
-    size_t reused = 0;
+    const struct devices *devices = &wanted->resource->devices;
+    struct candidate *all = mem_alloc(devices->len, sizeof *all);
+    size_t len = 0, at = 0, reused = 0;
 
-    for (size_t i = 0; i < pool->len; i++) {
-        struct candidate *candidate = &pool->candidates[i];
+    for (size_t i = 0; i < devices->len; i++) {
+        const struct device *device = &devices->items[i];
+        bool is_free = at < pool->len && pool->candidates[at].device == device;
+        bool own = stays(ids, device);
 
-        candidate->reused = candidate->reused || is_own(state, wanted, ids, candidate->device->id);
-        reused += candidate->reused;
+        if (!is_free && !own)
+            continue;
+        if (is_free) {
+            own = own || pool->candidates[at].reused || is_own(state, wanted, device->id);
+            at++;
+        }
+        all[len++] = (struct candidate){.device = device, .reused = own};
+        reused += own;
     }
-    for (size_t i = 0; reused > ids->len && i < pool->len; i++)
-        pool->candidates[i].reused = ids_contain_sorted(ids, pool->candidates[i].device->id);
+    for (size_t i = 0; reused > ids->len && i < len; i++)
+        all[i].reused = stays(ids, all[i].device);
+    free(pool->candidates);
+    pool->candidates = all;
+    pool->len = len;
 }
 
 bool replaceable_choose(const struct state *state, const struct wanted *wanted,
                         const struct ids *ids, struct ids *out)
 {
     struct pool pool = pool_fill(state, wanted);
-    bool enough = pool.len >= ids->len;
+    bool enough;
 
     keep_own(state, wanted, &pool, ids);
+    enough = pool.len >= ids->len;
     if (enough)
         choose_devices(pool.candidates, pool.len, &wanted->want->preferred, ids->len, out);
     pool_fini(&pool);

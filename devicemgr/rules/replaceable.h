@@ -19,8 +19,9 @@
  * are, or the settings do not say that others may be in their place. */
 uint64_t replaceable_from_ms(const struct wanted *wanted, const struct ids *ids);
 
-/* What may be had instead of `ids`: those of them that can be used, and others that are free for
- * the pod. Added to `out`, sorted; false: too few are free, and nothing is added. */
+/* What may be had instead of `ids`: those of them that can be used, be they another's for now, and
+ * others that are free for the pod. Added to `out`, sorted; false: too few are free, and nothing is
+ * added. */
 bool replaceable_choose(const struct state *state, const struct wanted *wanted,
                         const struct ids *ids, struct ids *out);
 

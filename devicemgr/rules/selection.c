@@ -152,6 +152,8 @@ static struct look look_at_others(const struct state *state, const struct wanted
 
     if (look.step == LOOK_GO && has)
         look = holders_look_at(state, wanted->demand, has, has->ids.v[0], &answer->checks);
+    if (look.step == LOOK_GO) /* of those that stay */
+        look = holders_of_ids(state, wanted, &answer->ids, &answer->checks);
     if (look.step == LOOK_GO && !let_go(state, wanted, ids, answer)) {
         lost.reason.kind = REASON_REPLACING;
         ids_copy(&lost.reason.others, answer->mark.v, answer->mark.len);

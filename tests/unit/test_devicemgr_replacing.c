@@ -192,6 +192,73 @@ static void one_that_was_never_made_gets_another_too(void **state)
     expect_with(w, "verdict 13 forward G=1", "[\"g9\"]", NULL);
 }
 
+/* ---- of several, some are lost ---- */
+
+static void what_stays_is_waited_for(void **state)
+{
+    struct world *w = *state;
+
+    u1_has_lost_g0(w, "g1 g2 g5");
+    container_made(w, 13, "u3", "main", GPU ":g5"); /* whose pod the kubelet has forgotten */
+    kubelet_holds(w, "u1=" GPU ":g0 u2=" GPU ":g0,g5");
+    create_token(w, 14, "u2", GPU ":g0,g5");
+    expect(w, "check c-u3-main");
+    container_checked(w, false);
+    container_removed(w, "c-u3-main");
+    expect_shown(w, GPU, "g1! g2 g5+");
+    takes(w, "u1=" GPU ":g0 u2=" GPU ":g0,g5");
+    expect(w, "allocate g1,g5 *");
+}
+
+/* It has the same from the kubelet as the init container that had it before. */
+static void what_an_init_container_had_besides_is_kept(void **state)
+{
+    const char *holds = "u2/init=" GPU ":g0,g5 u2=" GPU ":g0,g5";
+    struct world *w = *state;
+
+    u1_has_lost_g0(w, "g1 g2 g5");
+    kubelet_holds(w, holds);
+    create_token(w, 13, "u2", GPU ":g0,g5");
+    takes(w, holds);
+    expect(w, "allocate g1,g5 *");
+    allocated_stored(w, "G=1");
+    expect_with(w, "verdict 13 forward", NULL);
+    create_answered(w, 13, "c-u2-main");
+    container_removed(w, "c-u2-main");
+    create_token(w, 14, "u2", GPU ":g0,g5");
+    expect_with(w, "verdict 14 forward G=1", NULL);
+}
+
+static void what_an_init_container_had_is_back(void **state)
+{
+    const char *holds = "u2/init=" GPU ":g0 u2=" GPU ":g0";
+    struct world *w = *state;
+
+    u1_has_lost_g0(w, "g1");
+    sandbox_ended(w, "s-u1");
+    kubelet_holds(w, holds);
+    create(w, 13, "u2", "init", GPU ":g0", NULL);
+    devicemgr_run(w->mgr);
+    takes(w, holds);
+    ignore_all(w);
+    allocated_stored(w, "G=1");
+    expect_with(w, "verdict 13 forward", NULL);
+    create_answered(w, 13, "c-u2-init");
+    container_removed(w, "c-u2-init");
+    create_token(w, 14, "u2", GPU ":g0");
+    takes(w, holds);
+    expect(w, "allocate g1 *");
+    allocated_stored(w, "G=1");
+    expect_with(w, "verdict 14 forward", NULL);
+    create_answered(w, 14, "c-u2-main");
+    container_removed(w, "c-u2-main");
+    lists(w, w->endpoint, "g0");
+    pass_stored(w, AFTER_MS);
+    ignore_all(w);
+    create_token(w, 15, "u2", GPU ":g0");
+    expect(w, "allocate g0 *");
+}
+
 /* Containers that nobody has told of yet may run with it. */
 static void nothing_is_meant_before_the_first_list(void **state)
 {
@@ -279,6 +346,9 @@ int main(void)
         TEST(nobody_who_asks_again_has_it_given_back),
         TEST(what_is_meant_for_one_is_not_chosen_for_another),
         TEST(one_that_was_never_made_gets_another_too),
+        TEST(what_stays_is_waited_for),
+        TEST(what_an_init_container_had_besides_is_kept),
+        TEST(what_an_init_container_had_is_back),
         TEST(nothing_is_meant_before_the_first_list),
         TEST(killed_before_it_begins_anew),
         TEST(what_a_container_says_is_believed),
