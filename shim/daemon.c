@@ -14,6 +14,7 @@
 #include "shim/control/control.h"
 #include "shim/control/list.h"
 #include "shim/core/host.h"
+#include "shim/core/lifted.h"
 #include "shim/daemon_events.h"
 #include "shim/daemon_inside.h"
 #include "shim/daemon_report.h"
@@ -77,7 +78,10 @@ static void on_lift_prepare(void *user, uint64_t call, const struct devicemgr_cl
 {
     struct daemon *d = user;
 
-    lift_driver_prepare(cluster_lift_driver(d->cluster), call, claim, timeout_ms);
+    if (d->cluster)
+        lift_driver_prepare(cluster_lift_driver(d->cluster), call, claim, timeout_ms);
+    else
+        lifted_refuse(d->host, call);
 }
 
 static void on_lift_cancel(void *user, uint64_t call)

@@ -48,3 +48,12 @@ void lifted_unprepare(struct host *host, uint64_t call)
 {
     devicemgr_claim_answered(host->core, boot_now_ms(), call, CODE_OK, "", NULL, 0);
 }
+
+void lifted_refuse(struct host *host, uint64_t call)
+{
+    devicemgr_claim_answered(
+        host->core, boot_now_ms(), call, CODE_UNAVAILABLE,
+        "what is allocated to it is not known: nothing is known of the cluster "
+        "here ([cluster] enabled)",
+        NULL, 0);
+}

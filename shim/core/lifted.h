@@ -19,5 +19,8 @@ struct host;
 void lifted_start(struct host *host);
 /* As the port driver_unprepare: there is nothing to be done. */
 void lifted_unprepare(struct host *host, uint64_t call);
+/* For lift_prepare (host.h), where nobody knows the cluster: the settings have no agent any more, or the
+ * daemon is about to end. */
+void lifted_refuse(struct host *host, uint64_t call);
 
 #endif

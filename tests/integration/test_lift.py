@@ -294,6 +294,21 @@ def test_the_cluster_says_what_is_allocated(shim, server, node, make_plugin):
     assert not node.kubelet.unprepare(DRIVER, [claim("c-4")])["c-4"].error
 
 
+def test_without_the_cluster_nothing_is_prepared(shim, server, node, make_plugin):
+    """The kubelet may ask for what was prepared before the settings had no cluster any more; it is unprepared."""
+    make_plugin(shim, GPU, ["g0"])
+    wait_devices(server, {"g0": []})
+    allocate(server, "c-1", "g0")
+    prepare(node.kubelet, "c-1")
+    shim.stop()
+    shim.cluster, shim.resources = {"enabled": False}, []
+    shim.start()
+    allocate(server, "c-2", "g0")
+    for uid in ("c-1", "c-2"):
+        assert "nothing is known of the cluster here" in node.kubelet.prepare(DRIVER, [claim(uid)])[uid].error
+    assert not node.kubelet.unprepare(DRIVER, [claim("c-1")])["c-1"].error
+
+
 def test_a_device_that_is_none_is_refused(shim, node, make_plugin):
     make_plugin(shim, GPU, ["g0"])
     pod = node.client.run_pod("pod")
