@@ -10,6 +10,7 @@ import pytest
 
 os.environ.setdefault("SHIM_CGROUP_PARENT", f"/cri-device-shim-{os.getpid()}")
 os.environ["CRI_DEVICE_SHIM_LOG_FORMAT"] = "plain"  # which tests read; others by [log] format
+os.environ["GRPC_ENABLE_FORK_SUPPORT"] = "false"  # whose handlers wait for its threads, and may do so for ever
 
 import containerd  # what is below reads that
 import plugin

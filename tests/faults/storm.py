@@ -25,6 +25,7 @@ import traceback
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tests/lib"))
 os.environ["CRI_DEVICE_SHIM_LOG_FORMAT"] = "plain"
+os.environ["GRPC_ENABLE_FORK_SUPPORT"] = "false"  # whose handlers wait for its threads, and may do so for ever
 
 import nursery
 from faults import FaultTable

@@ -16,7 +16,7 @@ from asking import by_annotation, refused
 from bridge_process import Bridge
 from busy import busy
 from criclient import Client
-from ctl import CTL, ctl, ctl_json
+from ctl import AS_NOBODY, CTL, ctl, ctl_json
 from kept_shim import kept_shim
 from process import MIB, rss_bytes
 from protos import CONTROL
@@ -26,7 +26,6 @@ from shim import locked
 from waiting import GENEROUS_S, wait_until
 
 GPU = "vendor.com/gpu"
-NOBODY = 65534
 CONNECTIONS_MAX = 16  # CONTROL_CONNECTIONS_MAX
 
 
@@ -281,14 +280,8 @@ def test_it_outlives_the_daemon(directory, runtime, runtime_socket, manager, clo
 
 # ---- clients that mean no good ----
 
-def as_nobody():
-    os.setgroups([])
-    os.setgid(NOBODY)
-    os.setuid(NOBODY)
-
-
 def test_an_unprivileged_process_does_not_get_in(at_work):
-    done = ctl(at_work, "status", preexec_fn=as_nobody)
+    done = ctl(at_work, "status", prefix=AS_NOBODY)
     assert (done.returncode, done.stdout) == (5, "")
     assert "permission denied" in done.stderr and done.stderr.count("\n") == 1
 
@@ -296,7 +289,7 @@ def test_an_unprivileged_process_does_not_get_in(at_work):
 def test_an_unprivileged_process_is_refused_where_the_file_lets_it_in(at_work):
     """The mode is one thing; who it is, another."""
     at_work.control.chmod(0o666)
-    done = ctl(at_work, "status", preexec_fn=as_nobody)
+    done = ctl(at_work, "status", prefix=AS_NOBODY)
     assert (done.returncode, done.stdout) == (5, "")
     assert "only for root" in done.stderr
     assert ctl(at_work, "status").returncode == 0

@@ -5,7 +5,6 @@ import os
 import pty
 import re
 import select
-import signal
 import struct
 import subprocess
 import termios
@@ -112,10 +111,10 @@ class Zsh:
         (directory / "setup").write_text(self.SETUP.format(directory=directory, bin=CTL.parent))
         self._lines = directory / "lines"
         self.shown = ""
-        self.pid, self._terminal = pty.fork()
-        if self.pid == 0:
-            os.environ.update(TERM="xterm", LINES="200", COLUMNS="200")
-            os.execvp("zsh", ["zsh", "-f", "-i"])
+        self._terminal, end = pty.openpty()
+        self._process = subprocess.Popen(["setsid", "--ctty", "zsh", "-f", "-i"], stdin=end, stdout=end, stderr=end,
+                                         env={**os.environ, "TERM": "xterm", "LINES": "200", "COLUMNS": "200"})
+        os.close(end)
         fcntl.ioctl(self._terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 200, 200, 0, 0))
         self._type(f". {directory}/setup\n")
         wait_until(lambda: self._read() and self._lines.exists(), "it has begun")
@@ -138,8 +137,8 @@ class Zsh:
         return self._lines.read_text().splitlines()[-1][1:-1]
 
     def close(self):
-        os.kill(self.pid, signal.SIGKILL)
-        os.waitpid(self.pid, 0)
+        self._process.kill()
+        self._process.wait()
         os.close(self._terminal)
 
 

@@ -3,7 +3,6 @@ follows, and who never reads."""
 
 import datetime
 import json
-import os
 import signal
 import subprocess
 import time
@@ -14,7 +13,7 @@ import jsonschema
 import pytest
 
 from asking import by_annotation, by_token, refused
-from ctl import CTL, ctl, ctl_json, schema_of
+from ctl import AS_NOBODY, CTL, ctl, ctl_json, schema_of
 from process import MIB, rss_bytes
 from protos import CONTROL
 from rawh2 import Connection, framed
@@ -378,15 +377,10 @@ def test_a_connection_that_is_never_read_takes_its_queue_and_no_more(at_work, ma
 
 
 def test_an_unprivileged_process_reads_none(at_work):
-    def as_nobody():
-        os.setgroups([])
-        os.setgid(65534)
-        os.setuid(65534)
-
     for arguments in (("events",), ("events", "-f"), ("reload",), ("log-level", "debug")):
-        done = ctl(at_work, *arguments, preexec_fn=as_nobody)
+        done = ctl(at_work, *arguments, prefix=AS_NOBODY)
         assert (done.returncode, done.stdout) == (5, ""), done
     at_work.control.chmod(0o666)
     for arguments in (("events",), ("events", "-f"), ("reload",), ("log-level", "debug")):
-        done = ctl(at_work, *arguments, preexec_fn=as_nobody)
+        done = ctl(at_work, *arguments, prefix=AS_NOBODY)
         assert (done.returncode, done.stdout) == (5, ""), done

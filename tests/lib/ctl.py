@@ -25,11 +25,14 @@ def _socket_of(shim):
     return shim.control if hasattr(shim, "control") else pathlib.Path(shim)
 
 
-def ctl(shim, *arguments, **settings):
+AS_NOBODY = ("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups")  # a prefix
+
+
+def ctl(shim, *arguments, prefix=(), **settings):
     """`shim`: one, or the path of a socket."""
     settings.setdefault("timeout", 60)
     environment = {**os.environ, "CRI_DEVICE_SHIM_CONTROL": str(_socket_of(shim))}
-    return subprocess.run([CTL, *arguments], check=False, capture_output=True, text=True,
+    return subprocess.run([*prefix, CTL, *arguments], check=False, capture_output=True, text=True,
                           env=environment, **settings)
 
 

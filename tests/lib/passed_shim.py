@@ -1,10 +1,10 @@
 """A shim that is started on a socket which the test has made."""
 
-import os
 import socket
 import subprocess
 
 from shim import BINARY, Shim
+from supervisor import listening
 
 
 class PassedShim(Shim):
@@ -19,8 +19,6 @@ class PassedShim(Shim):
         self.config_path.write_text(self.config_text())
         with open(self.log_path, "ab") as log:
             self._process = subprocess.Popen(
-                ["/bin/sh", "-c", 'LISTEN_PID=$$ LISTEN_FDS=1 exec "$0" "$@"', BINARY, "--config",
-                 self.config_path],
+                listening([BINARY, "--config", self.config_path], [self.listener.fileno()]),
                 stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT,
-                start_new_session=True, pass_fds=[3],
-                preexec_fn=lambda: os.dup2(self.listener.fileno(), 3))
+                start_new_session=True, pass_fds=[self.listener.fileno()])

@@ -37,6 +37,19 @@ def _is_same(one, other):
     return (one.st_dev, one.st_ino) == (other.st_dev, other.st_ino)
 
 
+def listening(command, fds):
+    """The command that a process started with pass_fds=fds has to be given: it moves them to 3, 4, ... as
+    sd_listen_fds(3) has them. A shell does so, since gRPC's threads do not go together with
+    preexec_fn's fork."""
+    if not fds:
+        return list(command)
+    first = 3 + len(fds) + max(fds)  # above all of them, and above 3, 4, ...
+    moves = [f"{first + place}<&{fd}-" for place, fd in enumerate(fds)]
+    moves += [f"{3 + place}<&{first + place}-" for place in range(len(fds))]
+    return ["/bin/bash", "-c", f"exec {' '.join(moves)}; "
+            f'LISTEN_PID=$$ LISTEN_FDS={len(fds)} exec "$0" "$@"', *command]
+
+
 class Supervisor:
     """`keeps`: whether it has a store at all; `passed`: {name: descriptor} of a socket unit;
     `name`: of its own socket in the directory, for several of them."""
@@ -111,26 +124,14 @@ class Supervisor:
     def _start(self, command, log):
         names = [*self._passed, *(one.name for one in self._kept)]
         fds = [*self._passed.values(), *(one.fd for one in self._kept)]
-
-        def hand_over():
-            first = 3 + len(fds) + max(fds, default=0)  # above all of them, and above 3, 4, ...
-            for place, fd in enumerate(fds):
-                os.dup2(fd, first + place)
-            for place in range(len(fds)):
-                os.dup2(first + place, 3 + place)
-            os.closerange(3 + len(fds), os.sysconf("SC_OPEN_MAX"))
-
         environment = {**os.environ, "NOTIFY_SOCKET": str(self.path)}
         if self._keeps:
             environment["FDSTORE"] = str(self._most)  # as systemd from 254 on
-        shell = 'exec "$0" "$@"'
         if fds:
-            shell = f"LISTEN_PID=$$ LISTEN_FDS={len(fds)} {shell}"
             environment["LISTEN_FDNAMES"] = ":".join(names)
-        return subprocess.Popen(
-            ["/bin/sh", "-c", shell, *command], stdin=subprocess.DEVNULL, stdout=log,
-            stderr=subprocess.STDOUT, start_new_session=True, env=environment,
-            close_fds=False, preexec_fn=hand_over)  # which would want them all open here
+        return subprocess.Popen(listening(command, fds), stdin=subprocess.DEVNULL, stdout=log,
+                                stderr=subprocess.STDOUT, start_new_session=True, env=environment,
+                                pass_fds=fds)
 
     # ---- what they say ----
 

@@ -117,3 +117,12 @@ def test_a_table_without_memory_aborts():
               for path in sorted((ROOT / room).rglob("*.[ch]")) if "#include <uthash.h>" in (text := path.read_text())
               and not re.search(r"^#define (uthash_fatal\(message\) abort\(\)|HASH_NONFATAL_OOM 1)", text, re.MULTILINE)]
     assert not silent
+
+
+def test_no_test_forks_beside_grpc():
+    """Whose threads a fork leaves behind, with what they have locked: subprocess without preexec_fn does not fork. But for the one
+    that forks before there are threads."""
+    forks = [path.relative_to(ROOT).as_posix() for level in ("lib", "integration", "e2e", "cluster", "soak", "faults", "bench")
+             for path in sorted((ROOT / "tests" / level).glob("*.py"))
+             if path.name != "nursery.py" and re.search(r"preexec_fn=|\bos\.fork\(|\bpty\.fork\(", path.read_text())]
+    assert not forks
