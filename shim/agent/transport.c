@@ -379,11 +379,42 @@ static int on_timer(CURLM *multi, long wait_ms, void *user)
 
 /* ---- life ---- */
 
+/* libcurl's memory. Where there is none it goes on with what it has half destroyed (in 7.88.1 it
+ * divides by the slots of a table that has none any more, and frees a text twice): the process ends
+ * first, as for all else that it needs. */
+
+static void *take(size_t bytes)
+{
+    return must(malloc(bytes));
+}
+
+static void *take_zeroed(size_t n, size_t bytes)
+{
+    return must(calloc(n, bytes));
+}
+
+static void *take_more(void *old, size_t bytes)
+{
+    return must(realloc(old, bytes));
+}
+
+static char *take_copy(const char *text)
+{
+    return must(strdup(text));
+}
+
+static bool set_up(struct transport *transport)
+{
+    return curl_global_init_mem(CURL_GLOBAL_SSL, take, free, take_more, take_copy, take_zeroed) ==
+               CURLE_OK &&
+           (transport->multi = curl_multi_init());
+}
+
 struct transport *transport_new(uv_loop_t *loop)
 {
     struct transport *transport = must(calloc(1, sizeof *transport));
 
-    if (curl_global_init(CURL_GLOBAL_SSL) != CURLE_OK || !(transport->multi = curl_multi_init())) {
+    if (!set_up(transport)) {
         log_error("libcurl cannot be set up");
         free(transport);
         return NULL;

@@ -16,6 +16,7 @@
 #define FAULT_FRAMES_MAX 8
 #define FAULT_SITES_MAX 32768 /* a power of two */
 #define FAULT_TEXT_BYTES 480
+#define FAULT_BY_BYTES 24
 #define FAULT_MAGIC UINT64_C(0x31544c5541465348)
 
 struct fault_site {
@@ -39,6 +40,9 @@ struct fault_table {
     uint32_t gap_ms;          /* between two that fail, at least */
     uint32_t memory_only;     /* no call fails whose errno is not ENOMEM first */
     _Atomic uint64_t last_ms; /* when one has, since the epoch */
+    /* Only calls by a library whose name begins so, directly or through a function of another's; in
+     * the programs that are linked with none such none. Empty: all. */
+    char by[FAULT_BY_BYTES];
     struct fault_site sites[FAULT_SITES_MAX];
 };
 

@@ -10,6 +10,7 @@
 #include <errno.h>
 #include <execinfo.h>
 #include <fcntl.h>
+#include <link.h>
 #include <pthread.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -67,6 +68,32 @@ static uint64_t now_ms(void)
     return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
 }
 
+/* Where the library lies whose calls fail alone. */
+static uintptr_t by_begin, by_end;
+
+static int find_by(struct dl_phdr_info *info, size_t bytes, void *user)
+{
+    const char *name = strrchr(info->dlpi_name, '/');
+
+    (void)bytes;
+    (void)user;
+    if (!name || strncmp(name + 1, table->by, strlen(table->by)) != 0)
+        return 0;
+    for (int i = 0; i < info->dlpi_phnum; i++) {
+        uintptr_t end = info->dlpi_addr + info->dlpi_phdr[i].p_vaddr + info->dlpi_phdr[i].p_memsz;
+
+        if (info->dlpi_phdr[i].p_type == PT_LOAD && end > by_end)
+            by_end = end;
+    }
+    by_begin = info->dlpi_addr;
+    return 1;
+}
+
+static bool is_by(const void *frame)
+{
+    return (uintptr_t)frame >= by_begin && (uintptr_t)frame < by_end;
+}
+
 static void describe(struct fault_site *site, const char *what, int err, void **frames, int n)
 {
     int len = snprintf(site->text, sizeof site->text, "%s %d", what, err);
@@ -98,6 +125,10 @@ static __attribute__((noinline)) int fails(const char *what, const int *errnos, 
         return 0;
     }
     n = backtrace(all, FAULT_FRAMES_MAX + 2) - 2;
+    if (*table->by && !(n > 1 && is_by(frames[1])) && !(n > 2 && is_by(frames[2]))) {
+        inside = false;
+        return 0;
+    }
     for (int i = 0; i < n; i++) {
         const char *module;
         size_t offset;
@@ -138,6 +169,8 @@ __attribute__((constructor)) static void faults_init(void)
     if (!name || strncmp(name + 1, "cri-device-shim", strlen("cri-device-shim")) != 0)
         return;
     table = fault_table_map(path);
+    if (table && *table->by)
+        dl_iterate_phdr(find_by, NULL);
 }
 
 /* ---- memory ---- */

@@ -7,7 +7,9 @@ import subprocess
 
 import pytest
 
-from agent_process import BINARY as AGENT
+from agent_feed import AgentFeed
+from agent_process import BINARY as AGENT, Agent
+from api_server import ApiServer
 from bridge_process import BINARY as BRIDGE
 from faults import FaultTable
 from node import Node
@@ -17,6 +19,7 @@ from waiting import GENEROUS_S, wait_until
 GPU = "vendor.com/gpu"
 STARTS = 15  # of a program: so many of its first allocations fail, one in each
 PODS = 30    # so many allocations of a bridge fail at one, at most
+REQUESTS = 25  # so many of libcurl's, of some 120 from its start to its first answer
 
 
 @pytest.mark.parametrize("program", [BINARY, BRIDGE, AGENT], ids=["daemon", "bridge", "agent"])
@@ -75,3 +78,22 @@ def test_a_pod_does_not_fail_since_the_bridge_has_no_memory(directory, closing):
         node.kubelet.delete_pod(pod)
         node.kubelet.wait_gone(pod)
     assert ends and not node.violations + node.check_running()
+
+
+def test_libcurl_never_goes_on_without_memory(directory, closing):
+    """It would with what it has destroyed: a socket's table of no slots, of which the next request divides by zero."""
+    server = closing(ApiServer(directory / "pki"))
+    server.start()
+    server.put("nodes", {"metadata": {"name": "n"}, "spec": {}, "status": {}})
+    closing(AgentFeed(directory / "run/agent.sock")).start()
+    agent = closing(Agent(directory, server.kubeconfig(directory / "kubelet.conf", "n")))
+    table = FaultTable(directory / "faults", gap_ms=0, memory_only=True, by="libcurl")
+    agent.wrapper = table.wrapper
+    for _ in range(REQUESTS):
+        table.arm(1)
+        agent.start()
+        wait_until(lambda: table.left() == 0, "a call of libcurl's has failed")
+        status = agent.wait_exit()
+        why = f"{agent.log()[-2000:]}\n{table.failed()[-1]}"
+        assert status == -signal.SIGABRT and "out of memory" in agent.log().splitlines()[-1], why
+    assert len(table.failed()) == REQUESTS
