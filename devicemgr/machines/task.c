@@ -61,6 +61,7 @@ static void call(struct tasks *tasks, struct task *task, const struct driver_ins
     task->call = state_number(state);
     task->instance = instance->number;
     HASH_ADD(hh_call, tasks->by_call, call, sizeof task->call, task);
+    task->looked = tasks->turn;
     action->call = task->call;
     action->timeout_ms = state->settings.claim_call_ms;
     action->asked = task->settles_asked;
@@ -81,6 +82,20 @@ void task_note_local(struct tasks *tasks, struct claim *claim)
     dirty_touch_claim(tasks->state, claim);
 }
 
+/* Whether something that is owed is in the way of what is to be prepared. What the kubelet had in its
+ * books is, if that was seen before this was asked for: it is seen again, then. */
+static bool is_behind_owed(struct tasks *tasks, const struct claim *claim)
+{
+    const struct claim *owed = task_owed_first(tasks, claim);
+    struct task *task = owed ? task_edit(tasks, owed) : NULL;
+
+    if (task && task->phase == TASK_IDLE && task->in_use) {
+        task_owed_anew(task);
+        task_advance(tasks, task);
+    }
+    return owed;
+}
+
 /* It is asked for, and the driver is there. The row says what may be in a moment, before it is;
  * a claim of which there is none is the kubelet's to unprepare until that is done. */
 static void begin(struct tasks *tasks, struct task *task, const struct driver_instance *instance)
@@ -88,7 +103,7 @@ static void begin(struct tasks *tasks, struct task *task, const struct driver_in
     struct claim *claim = task->claim;
     enum claim_state to = task->claimants->kind == TASK_PREPARE ? CLAIM_SENT : CLAIM_UNPREPARING;
 
-    if (task->claimants->kind == TASK_PREPARE && task_owed_first(tasks, claim))
+    if (task->claimants->kind == TASK_PREPARE && is_behind_owed(tasks, claim))
         return;
     task->kind = task->claimants->kind;
     task->before = claim->state;

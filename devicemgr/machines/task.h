@@ -70,6 +70,7 @@ enum task_kind {
 struct claimant {
     uint64_t number; /* the caller's; 0: we do, who are told by the log */
     enum task_kind kind;
+    uint64_t turn; /* who came later has a higher one, whatever claim it is for */
     uint64_t since_ms;
     bool called; /* a call was made for it, which has not failed it */
     struct task *task;
@@ -97,7 +98,8 @@ struct task {
     uint64_t epoch; /* newer than this one */
     /* Of what is owed, since its driver is back: */
     bool tried;
-    bool in_use; /* then the kubelet had it in its books */
+    bool in_use;            /* then the kubelet had it in its books, */
+    uint64_t looked;        /* that were looked at after this turn */
     uint64_t retry_ms;      /* not before then */
     uint64_t pause_ms;      /* the last one */
     char *failed;           /* what the driver said of it last; NULL: nothing */
@@ -118,6 +120,7 @@ struct tasks {
     bool restored;  /* all claims are known */
     bool doubt;     /* or perhaps not: rows were lost */
     bool owed_less; /* one that was owed has been tried: others may go on */
+    uint64_t turn;  /* the last one */
     struct task *by_claim;
     struct task *by_call;
     struct claimant *by_number;

@@ -22,10 +22,22 @@ struct task *task_edit(struct tasks *tasks, const struct claim *claim)
     return (struct task *)task_find(tasks, claim);
 }
 
+/* The kubelet had it in its books since the claim was asked for: then it is allocated yet, and what
+ * the claim has is not the same. What it has unprepared since then may be anybody's who asks later. */
+static bool is_kept_in_books(const struct tasks *tasks, const struct task *owed,
+                             const struct claim *claim)
+{
+    const struct task *task = task_find(tasks, claim);
+    const struct claimant *last = task ? task->claimants : NULL;
+
+    while (last && last->next && last->next->kind == TASK_PREPARE)
+        last = last->next;
+    return owed->in_use && last && last->turn <= owed->looked;
+}
+
 /* Each is tried before anything else. One that failed is in the way of what may be the same
  * devices: those of its pools, or any, as long as that is not known of both; unless it never had
- * any, or the kubelet has it in its books: then it is allocated yet, and they are not. What is not
- * allocated may be in a moment. */
+ * any, or the kubelet has it in its books. What is not allocated may be in a moment. */
 static bool is_in_the_way(const struct tasks *tasks, const struct claim *owed,
                           const struct claim *claim)
 {
@@ -33,9 +45,9 @@ static bool is_in_the_way(const struct tasks *tasks, const struct claim *owed,
 
     if (!task || !task->tried || task->phase != TASK_IDLE)
         return true;
-    return !task->in_use && owed->sent &&
-           (claim->allocation.len == 0 || owed->devices.len == 0 || owed->unanswered ||
-            granted_meet(&owed->devices, &claim->allocation));
+    return owed->sent && !is_kept_in_books(tasks, task, claim) &&
+           (task->in_use || claim->allocation.len == 0 || owed->devices.len == 0 ||
+            owed->unanswered || granted_meet(&owed->devices, &claim->allocation));
 }
 
 const struct claim *task_owed_first(const struct tasks *tasks, const struct claim *claim)

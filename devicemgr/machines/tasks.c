@@ -116,6 +116,7 @@ static void add_claimant(struct tasks *tasks, struct task *task, enum task_kind 
 
     claimant->number = number;
     claimant->kind = kind;
+    claimant->turn = ++tasks->turn;
     claimant->since_ms = tasks->state->now_ms;
     claimant->task = task;
     DL_APPEND(task->claimants, claimant);

@@ -242,6 +242,7 @@ static void is_in_use(struct home_world *h, struct hw_op *op)
     *op = (struct hw_op){0};
     count_add(COUNT_HOME_SETTLE_USED);
     h->claims[is.claim].tried = h->claims[is.claim].in_use = true;
+    h->claims[is.claim].read = ++h->number;
     home_note(h, "call %" PRIu64 " on c%zu is not sent: the kubelet has it", is.call, is.claim);
     devicemgr_claim_in_use(h->core, h->now_ms, is.call);
     home_shim_run(h);

@@ -117,7 +117,8 @@ struct hw_claim {
     bool said_shared;   /* others may have that as well, by that answer */
     bool owed;          /* the kubelet was told by the shim that it has not */
     bool tried;         /* since the driver is there: it was told so, and failed */
-    bool in_use;        /* likewise: or was not, since the kubelet had it in its books */
+    bool in_use;        /* likewise: or was not, since the kubelet had it in its books, */
+    uint64_t read;      /* which were read after what was asked for with a smaller number */
     uint64_t failed_ms; /* when it last failed at anything */
     bool astray; /* the kubelet has unprepared it by itself while nothing says for certain that its
                     driver has moved: nobody can know that here */

@@ -485,18 +485,26 @@ static void what_it_has_prepared_itself_is_not_taken_from_it(void **state)
     expect(w, "unprepare c1 (ns/c1) at 2 *");
 }
 
+/* Claim c1 is owed to DRIVER, which has moved, and has been there since c2 was asked for; the
+ * kubelet has c1 in its books. */
+static void c1_owed_and_in_its_books(struct world *w)
+{
+    c1_owed_and_moved(w);
+    prepare(w, 7, "c2");
+    expect_stored(w, "commit claim c2 *");
+    driver_connected(w, 9);
+    expect(w, "settle c1 (ns/c1) at 9 *");
+    expect_nothing(w);
+    claim_in_use(w);
+}
+
 /* A pod runs with it for long: what the kubelet has in its books is allocated, and no other claim is
  * given the same. */
 static void what_it_uses_there_is_in_nobodys_way(void **state)
 {
     struct world *w = *state;
 
-    c1_owed_and_moved(w);
-    driver_connected(w, 9);
-    expect(w, "settle c1 (ns/c1) at 9 *");
-    claim_in_use(w);
-    prepare(w, 7, "c2");
-    claim_allocated(w, "c2", "p", "gpu-1");
+    c1_owed_and_in_its_books(w);
     expect_stored(w, "commit claim c2 *");
     expect(w, "prepare c2 (ns/c2) at 9 *");
     pass(w, OWED_RETRY_MS_MIN);
@@ -505,6 +513,51 @@ static void what_it_uses_there_is_in_nobodys_way(void **state)
     prepare(w, 8, "c3");
     claim_allocated(w, "c3", "p", "gpu-0");
     expect_nothing(w);
+}
+
+/* By then it may have been unprepared there, and given to the other: they are looked at again. */
+static void unless_it_was_in_its_books_before_another_was_asked_for(void **state)
+{
+    struct world *w = *state;
+
+    c1_owed_and_in_its_books(w);
+    expect_stored(w, "commit claim c2 *");
+    expect(w, "prepare c2 (ns/c2) at 9 *");
+    claim_answered(w, "gpu-1");
+    expect_stored(w, "commit claim c2 *");
+    expect(w, "claim 7 done*");
+    expect_stored(w, "commit -claim c2 *");
+    prepare(w, 8, "c3");
+    claim_allocated(w, "c3", "p", "gpu-0");
+    expect(w, "settle c1 (ns/c1) at 9 *"); /* at once */
+    expect_nothing(w);
+    prepare(w, 9, "c4");
+    claim_in_use(w); /* since c3 was asked for, but for c4 nobody knows */
+    expect(w, "settle c1 (ns/c1) at 9 *");
+    expect(w, "commit claim c3 *");
+    claim_unprepared(w);
+    committed(w);
+    expect(w, "prepare c3 (ns/c3) at 9 *");
+    expect_stored(w, "commit -claim c1 *");
+    expect_stored(w, "commit claim c4 *");
+    expect(w, "prepare c4 (ns/c4) at 9 *");
+}
+
+/* Who asks for it once more while it is about to be prepared has it looked at, too. */
+static void or_was_asked_for_again(void **state)
+{
+    struct world *w = *state;
+
+    c1_owed_and_in_its_books(w);
+    expect(w, "commit claim c2 *");
+    prepare(w, 8, "c2"); /* it may have been allocated anew */
+    committed(w);
+    expect(w, "settle c1 (ns/c1) at 9 *");
+    expect(w, "commit claim c2 *");
+    claim_in_use(w);
+    committed(w);
+    expect_stored(w, "commit claim c2 *");
+    expect(w, "prepare c2 (ns/c2) at 9 *");
 }
 
 /* By now it may have other nodes' devices, which the kubelet has had prepared there. */
@@ -568,6 +621,8 @@ int main(void)
         CLAIMS_TEST(but_if_the_kubelet_asks_for_it_here),
         CLAIMS_TEST(what_it_has_prepared_itself_is_not_taken_from_it),
         CLAIMS_TEST(what_it_uses_there_is_in_nobodys_way),
+        CLAIMS_TEST(unless_it_was_in_its_books_before_another_was_asked_for),
+        CLAIMS_TEST(or_was_asked_for_again),
         CLAIMS_TEST(nor_is_it_said_again_that_it_is_unprepared),
         CLAIMS_TEST(nor_is_it_while_both_are_there),
     };
