@@ -329,6 +329,16 @@ bool kubelet_hold_stands(const struct state *state, const struct kubelet_hold *h
     return is_promised(state, hold) || kubelet_hold_counts(state, hold);
 }
 
+/* Whether its container has another in the place of the device, and so that is not waited for. */
+static bool has_another(const struct state *state, const struct kubelet_hold *hold, const char *id)
+{
+    const struct allocation *allocation =
+        allocations_find(&state->allocations, hold->pod_uid, hold->container, hold->resource);
+
+    return allocation && allocation_replaced(allocation) &&
+           ids_contain_sorted(&allocation->asked, id) && !ids_contain_sorted(&allocation->ids, id);
+}
+
 bool kubelet_promised(const struct state *state, const char *resource, const char *id,
                       const char *pod_uid, const char *container)
 {
@@ -340,7 +350,7 @@ bool kubelet_promised(const struct state *state, const char *resource, const cha
         if (strcmp(hold->pod_uid, pod_uid) == 0 &&
             (!container || strcmp(hold->container, container) == 0))
             continue;
-        if (is_promised(state, hold))
+        if (is_promised(state, hold) && !has_another(state, hold, id))
             return true;
     }
     return false;

@@ -155,6 +155,24 @@ bool holders_promised(const struct state *state, const struct wanted *wanted)
     return false;
 }
 
+bool holders_stand_in(const struct allocation *holder, const char *id)
+{
+    return allocation_replaced(holder) && !ids_contain_sorted(&holder->asked, id) &&
+           allocation_life(holder) != ALLOCATION_IDLE;
+}
+
+bool holders_displaced(const struct state *state, const struct wanted *wanted, const char *id)
+{
+    const struct owners *holders =
+        allocations_holders(&state->allocations, wanted->want->resource, id);
+    size_t i = 0;
+
+    while (i < owners_len(holders) &&
+           (holders->v[i] == wanted->has || !holders_stand_in(holders->v[i], id)))
+        i++;
+    return wanted->settings->exclusive && i < owners_len(holders);
+}
+
 bool holders_keeps(const struct state *state, const struct allocation *holder)
 {
     return allocation_life(holder) != ALLOCATION_IDLE || !facts_pod_over(state, holder->pod_uid);

@@ -42,6 +42,12 @@ bool holders_promised(const struct state *state, const struct wanted *wanted);
 bool holders_none(const struct state *state, const struct wanted *wanted, const char *id,
                   bool *reused);
 
+/* Whether the holder has the device in the place of one that it has lost, and a container of it may
+ * run. */
+bool holders_stand_in(const struct allocation *holder, const char *id);
+/* Whether there is one among the others. */
+bool holders_displaced(const struct state *state, const struct wanted *wanted, const char *id);
+
 /* Whether the holder keeps its devices from other pods: a container of it may run, or be made
  * again. */
 bool holders_keeps(const struct state *state, const struct allocation *holder);

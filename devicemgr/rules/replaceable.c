@@ -1,15 +1,17 @@
 #include "devicemgr/rules/replaceable.h"
 
+#include "devicemgr/rules/holders.h"
 #include "devicemgr/rules/pool.h"
 #include "devicemgr/things/moment.h"
 
 #include "devicemgr/rules/rule.h"
 
-uint64_t replaceable_from_ms(const struct wanted *wanted, const struct ids *ids)
+uint64_t replaceable_from_ms(const struct state *state, const struct wanted *wanted,
+                             const struct ids *ids)
 {
     const struct resource *resource = wanted->resource;
+    size_t gone = 0, displaced = 0;
     uint64_t since_ms = 0;
-    size_t lost = 0;
 
     if (!wanted->settings->replace || wanted->want->claimed || !resource ||
         !resource_usable(resource))
@@ -17,20 +19,26 @@ uint64_t replaceable_from_ms(const struct wanted *wanted, const struct ids *ids)
     for (size_t i = 0; i < ids->len; i++) {
         const struct device *device = devices_find(&resource->devices, ids->v[i]);
 
-        if (device && device->healthy)
+        if (device && device->healthy) {
+            displaced += holders_displaced(state, wanted, device->id);
             continue;
-        lost++;
+        }
+        gone++;
         since_ms = later(since_ms, device ? device->since_ms : resource->devices.shrunk_ms);
     }
     if (!resource->builtin)
         since_ms = later(since_ms, resource->endpoint.since_ms); /* it is ACTIVE since then */
-    return lost > 0 ? later_by(since_ms, wanted->settings->replace_after_ms) : UINT64_MAX;
+    if (gone > 0)
+        return later_by(since_ms, wanted->settings->replace_after_ms);
+    return displaced > 0 ? 0 : UINT64_MAX;
 }
 
-/* Of a listed device: it is one of `ids`, and can be used. */
-static bool stays(const struct ids *ids, const struct device *device)
+/* Of a listed device: it is one of `ids`, and is not lost. */
+static bool stays(const struct state *state, const struct wanted *wanted, const struct ids *ids,
+                  const struct device *device)
 {
-    return device->healthy && ids_contain_sorted(ids, device->id);
+    return device->healthy && ids_contain_sorted(ids, device->id) &&
+           !holders_displaced(state, wanted, device->id);
 }
 
 /* What is the container's, or meant for it: what is back of what the kubelet gave it; what the
@@ -53,7 +61,7 @@ static void keep_own(const struct state *state, const struct wanted *wanted, str
     for (size_t i = 0; i < devices->len; i++) {
         const struct device *device = &devices->items[i];
         bool is_free = at < pool->len && pool->candidates[at].device == device;
-        bool own = stays(ids, device);
+        bool own = stays(state, wanted, ids, device);
 
         if (!is_free && !own)
             continue;
@@ -65,7 +73,7 @@ static void keep_own(const struct state *state, const struct wanted *wanted, str
         reused += own;
     }
     for (size_t i = 0; reused > ids->len && i < len; i++)
-        all[i].reused = stays(ids, all[i].device);
+        all[i].reused = stays(state, wanted, ids, all[i].device);
     free(pool->candidates);
     pool->candidates = all;
     pool->len = len;

@@ -155,6 +155,7 @@ static struct look look_at_others(const struct state *state, const struct wanted
     if (look.step == LOOK_GO) /* of those that stay */
         look = holders_of_ids(state, wanted, &answer->ids, &answer->checks);
     if (look.step == LOOK_GO && !let_go(state, wanted, ids, answer)) {
+        lost.step = LOOK_WAIT;
         lost.reason.kind = REASON_REPLACING;
         ids_copy(&lost.reason.others, answer->mark.v, answer->mark.len);
         return lost;
@@ -163,23 +164,36 @@ static struct look look_at_others(const struct state *state, const struct wanted
     return look;
 }
 
+/* Whether what `look` found may be lost. */
+static bool may_be_lost(const struct look *look)
+{
+    const struct reason *reason = &look->reason;
+
+    if (reason->kind == REASON_DEVICES_UNHEALTHY)
+        return true;
+    return look->step != LOOK_GO && reason->holder &&
+           holders_stand_in(reason->holder, reason->ids.v[0]);
+}
+
 /* Others in the place of what is lost of `ids`, which `look` waits for: it goes on waiting until
  * they are lost, if there are no others, and as long as these cannot be taken. */
 static struct look replace(const struct state *state, const struct wanted *wanted,
                            const struct ids *ids, struct look look, struct selection_item *answer)
 {
-    uint64_t from_ms = replaceable_from_ms(wanted, ids);
+    uint64_t from_ms = UINT64_MAX;
     const struct ids *asked;
 
-    if (look.step != LOOK_WAIT || look.reason.kind != REASON_DEVICES_UNHEALTHY ||
-        from_ms == UINT64_MAX)
+    if (may_be_lost(&look))
+        from_ms = replaceable_from_ms(state, wanted, ids);
+    if (from_ms == UINT64_MAX)
         return look;
     if (state->now_ms < from_ms) {
         look.again_ms = from_ms;
         return look;
     }
     if (!replaceable_choose(state, wanted, ids, &answer->ids)) {
-        look.reason.kind = REASON_NO_OTHER_DEVICE;
+        if (look.reason.kind == REASON_DEVICES_UNHEALTHY)
+            look.reason.kind = REASON_NO_OTHER_DEVICE;
         return look;
     }
     look = look_at_others(state, wanted, ids, look, answer);

@@ -206,9 +206,6 @@ static void explain_unhealthy(const struct state *state, const struct demand *de
         text_add(text, "; asked %zu, free and healthy %zu", reason->asked, reason->free);
     else if (reason->kind == REASON_NO_OTHER_DEVICE)
         text_add(text, "; no other is free to be in their place");
-    else if (reason->kind == REASON_REPLACING)
-        text_add(text, "; in their place, once the kubelet gives them to nobody: ");
-    text_add_ids(text, &reason->others);
 }
 
 static void explain_too_few(const struct state *state, const struct demand *demand,
@@ -304,6 +301,14 @@ static void explain_holder(const struct state *state, const struct demand *deman
     else
         name_holder(&state->pods, reason->holder, text);
     text_add(text, "%s", kind_of(reason)->sentence);
+}
+
+static void explain_replacing(const struct state *state, const struct demand *demand,
+                              const struct reason *reason, struct text *text)
+{
+    (reason->holder ? explain_holder : explain_unhealthy)(state, demand, reason, text);
+    text_add(text, "; in their place, once the kubelet gives them to nobody: ");
+    text_add_ids(text, &reason->others);
 }
 
 /* ---- a claim's ---- */
@@ -433,7 +438,7 @@ static const struct kind KINDS[REASON_KINDS] = {
     [REASON_PLUGIN_AWAY] = {"plugin-away", CODE_UNAVAILABLE, explain_away, ""},
     [REASON_DEVICES_UNHEALTHY] = {"devices-unhealthy", CODE_UNAVAILABLE, explain_unhealthy, ""},
     [REASON_NO_OTHER_DEVICE] = {"no-other-device", CODE_UNAVAILABLE, explain_unhealthy, ""},
-    [REASON_REPLACING] = {"replacing", CODE_UNAVAILABLE, explain_unhealthy, ""},
+    [REASON_REPLACING] = {"replacing", CODE_UNAVAILABLE, explain_replacing, ""},
     [REASON_TOO_FEW_ARE_HEALTHY] = {"too-few-are-healthy", CODE_UNAVAILABLE, explain_unhealthy, ""},
     [REASON_TOO_FEW_DEVICES] = {"too-few-devices", CODE_RESOURCE_EXHAUSTED, explain_too_few, ""},
     [REASON_RESOURCE_WITHDRAWN] = {"resource-withdrawn", CODE_FAILED_PRECONDITION,

@@ -49,7 +49,8 @@ enum reason_kind {
     REASON_PLUGIN_AWAY,         /* or it has not listed; `ids`: those that are wanted */
     REASON_DEVICES_UNHEALTHY,   /* `ids` are, since `since_ms`; `missing` are not listed */
     REASON_NO_OTHER_DEVICE,     /* likewise; none is free to be in their place */
-    REASON_REPLACING,           /* likewise; `others` are to be, when the kubelet lets go of them */
+    REASON_REPLACING,           /* likewise, or `holder` has the device in `ids` in the place of its
+                                 * own; `others` are to be, when the kubelet lets go of them */
     REASON_TOO_FEW_ARE_HEALTHY, /* likewise; and `asked`, `free` */
     REASON_TOO_FEW_DEVICES,     /* `asked`, `free`, `healthy` of `all` */
 

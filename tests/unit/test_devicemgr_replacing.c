@@ -33,9 +33,14 @@ static void u1_has_lost_g0(struct world *w, const char *devices)
     logged(w, "");
 }
 
+static void wants_again_as(struct world *w, uint64_t number)
+{
+    create_token(w, number, "u1", GPU ":g0");
+}
+
 static void wants_again(struct world *w)
 {
-    create_token(w, 12, "u1", GPU ":g0");
+    wants_again_as(w, 12);
 }
 
 /* The kubelet has written the file for the list as it is now, and has given away so much. */
@@ -259,6 +264,65 @@ static void what_an_init_container_had_is_back(void **state)
     expect(w, "allocate g0 *");
 }
 
+/* ---- what is in the place of another was given away, too ---- */
+
+/* The kubelet's Allocate of g1 for u2 was on its way as u1 got it. */
+static void g1_is_given_to_two(struct world *w, const char *devices)
+{
+    u1_has_lost_g0(w, devices);
+    wants_again(w);
+    takes(w, "u1=" GPU ":g0");
+    expect(w, "allocate g1 *");
+    expect_stored(w, "commit -allocation u1 main vendor.com/gpu, pod u1");
+    allocated_stored(w, "G=1");
+    expect_with(w, "verdict 12 forward", NULL);
+    create_answered(w, 12, "c-u1-2");
+    kubelet_holds(w, "u1=" GPU ":g0 u2=" GPU ":g1");
+    create_token(w, 13, "u2", GPU ":g1");
+    expect(w, "check c-u1-2");
+    container_checked(w, true);
+}
+
+static void who_was_given_it_too_gets_another(void **state)
+{
+    struct world *w = *state;
+
+    g1_is_given_to_two(w, "g1 g2");
+    expect_nothing(w);
+    expect_shown(w, GPU, "g1+ g2!");
+    takes(w, "u1=" GPU ":g0 u2=" GPU ":g1");
+    expect(w, "allocate g2 *");
+    allocated_stored(w, "G=2");
+    expect_with(w, "verdict 13 forward G=2", "[\"g1\"]", NULL);
+    create_answered(w, 13, "c-u2-main");
+    container_removed(w, "c-u1-2");
+    wants_again_as(w, 14); /* it need not yield */
+    expect_with(w, "verdict 14 forward G=1", NULL);
+    create_answered(w, 14, "c-u1-3");
+    container_removed(w, "c-u2-main");
+    create_token(w, 15, "u2", GPU ":g1");
+    expect_with(w, "verdict 15 forward G=2", NULL);
+}
+
+static void it_is_told_who_has_it(void **state)
+{
+    struct world *w = *state;
+
+    g1_is_given_to_two(w, "g1 g2");
+    pass(w, 2 * AFTER_MS);
+    expect(w, "verdict 13 refused 14: container \"main\" of pod \"ns/u2\": resource "
+              "vendor.com/gpu: device g1 is held by container \"main\" of pod \"ns/u1\"; in their "
+              "place, once the kubelet gives them to nobody: g2");
+}
+
+static void without_another_it_is_refused(void **state)
+{
+    struct world *w = *state;
+
+    g1_is_given_to_two(w, "g1");
+    expect_with(w, "verdict 13 refused 14", "which still runs", NULL);
+}
+
 /* Containers that nobody has told of yet may run with it. */
 static void nothing_is_meant_before_the_first_list(void **state)
 {
@@ -349,6 +413,9 @@ int main(void)
         TEST(what_stays_is_waited_for),
         TEST(what_an_init_container_had_besides_is_kept),
         TEST(what_an_init_container_had_is_back),
+        TEST(who_was_given_it_too_gets_another),
+        TEST(it_is_told_who_has_it),
+        TEST(without_another_it_is_refused),
         TEST(nothing_is_meant_before_the_first_list),
         TEST(killed_before_it_begins_anew),
         TEST(what_a_container_says_is_believed),
