@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "devicemgr/things/lifted_name.h"
+#include "cri-proto/lifted_name.h"
 #include "devicemgr/things/limits.h"
 
 #include "devicemgr/rules/rule.h"
@@ -207,18 +207,20 @@ void lifted_devices(const struct state *state, const char *name,
                     void *user)
 {
     const struct resource *resource = resources_find(state->resources, name);
-    char pool[LIFTED_POOL_BYTES], device_name[LIFTED_NAME_BYTES];
+    char attribute[LIFTED_POOL_BYTES], device_name[LIFTED_NAME_BYTES];
     struct said said = {.state = state, .resource = resource};
+    bool has;
 
     if (!is_lifted(state, resource))
         return;
-    lifted_name_pool(name, pool);
+    has = lifted_name_attribute(name, attribute);
     said.settings = state_settings_of(state, name);
     for (size_t i = 0; i < resource->devices.len && i < LIFTED_DEVICES_MAX; i++) {
         const struct device *device = &resource->devices.items[i];
 
         said.attributes_len = said.taints_len = 0;
-        add_text(&said, "resource", strlen(name) <= LIFTED_TEXT_BYTES_MAX ? name : pool);
+        if (has)
+            add_text(&said, "resource", attribute);
         add_text(&said, "id", device->id);
         add_nodes(&said, device);
         add_own(&said, device);

@@ -184,11 +184,10 @@
 
 /* Devices of one resource that are published as a DRA driver's, in 256 slices: a change that concerns
  * all of them is as many requests. Of each so many attributes and taints as the API takes
- * (staging/src/k8s.io/api/resource/v1/types.go), and bytes of an attribute's text. */
+ * (staging/src/k8s.io/api/resource/v1/types.go). */
 #define LIFTED_DEVICES_MAX 16384
 #define LIFTED_ATTRIBUTES_MAX 32
 #define LIFTED_TAINTS_MAX 16
-#define LIFTED_TEXT_BYTES_MAX 64
 
 /* A create is never held longer than this, and its refusal leaves this long before the
  * client's own deadline, so that the client sees our words and not its own. */

@@ -1,6 +1,7 @@
 unit_test(test_field_numbers test_field_numbers.c cri_fields cri_proto)
 unit_test(test_kube_name test_kube_name.c cri_names)
 unit_test(test_lift_marker test_lift_marker.c cri_names)
+unit_test(test_lifted_name test_lifted_name.c devicemgr cri_names)
 unit_test(test_methods test_methods.c cri_proto)
 unit_test(test_resource_name test_resource_name.c cri_names)
 unit_test(test_utf8 test_utf8.c cri_names)

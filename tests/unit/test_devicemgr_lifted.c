@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "cri-proto/lifted_name.h"
 #include "devicemgr/lift.h"
 #include "devicemgr/operator.h"
 #include "devicemgr/things/limits.h"

@@ -1,4 +1,4 @@
-#include "devicemgr/things/lifted_name.h"
+#include "cri-proto/lifted_name.h"
 
 #include <assert.h>
 #include <stdbool.h>
@@ -92,4 +92,26 @@ void lifted_name_pool(const char *resource, char out[LIFTED_POOL_BYTES])
         strcpy(out + domain, name);
     else
         put_hashed(out + domain, name);
+}
+
+bool lifted_name_attribute(const char *resource, char out[LIFTED_POOL_BYTES])
+{
+    if (strlen(resource) <= LIFTED_TEXT_BYTES_MAX)
+        strcpy(out, resource);
+    else
+        lifted_name_pool(resource, out);
+    return strlen(out) <= LIFTED_TEXT_BYTES_MAX;
+}
+
+void lifted_name_class(const char *resource, char out[LIFTED_CLASS_BYTES])
+{
+    char pool[LIFTED_POOL_BYTES];
+    const char *name;
+
+    lifted_name_pool(resource, pool);
+    name = strchr(pool, '/') + 1;
+    if (strlen(pool) < LIFTED_CLASS_BYTES && kube_name_is_dns_label(name))
+        sprintf(out, "%s.%.*s", name, (int)(name - 1 - pool), pool);
+    else /* one with dots might begin a domain */
+        lifted_name_device(resource, out);
 }

@@ -1,4 +1,4 @@
-/* devicemgr/things/lifted_name.c: names that Kubernetes takes, of ids and resources that it would not. */
+/* cri-proto/lifted_name.c: names that Kubernetes takes, of ids and resources that it would not. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -10,8 +10,8 @@
 #include <cmocka.h>
 
 #include "cri-proto/kube_name.h"
+#include "cri-proto/lifted_name.h"
 #include "devicemgr/things/ids.h"
-#include "devicemgr/things/lifted_name.h"
 
 static const char *device(const char *id)
 {
@@ -94,6 +94,42 @@ static void a_long_one_has_room(void **state)
     assert_int_equal(strlen(pool(resource)), 254 + 63 - 1);
 }
 
+static void its_attribute_is_no_longer_than_a_text(void **state)
+{
+    char out[LIFTED_POOL_BYTES], longer[253 + 1 + 63 + 1];
+
+    (void)state;
+    assert_true(lifted_name_attribute("vendor.com/GPU_a", out));
+    assert_string_equal(out, "vendor.com/GPU_a");
+    memset(longer, 'A', sizeof longer);
+    memcpy(longer, "v/", 2);
+    longer[2 + 63] = '\0';
+    assert_true(lifted_name_attribute(longer, out));
+    assert_string_equal(out, pool(longer));
+    memcpy(longer, "vv/", 3);
+    longer[3 + 63] = '\0';
+    assert_false(lifted_name_attribute(longer, out));
+}
+
+/* No two are alike. */
+static void its_class_is_called_by_both_parts(void **state)
+{
+    char out[LIFTED_CLASS_BYTES], longest[253 + 1 + 63 + 1];
+
+    (void)state;
+    lifted_name_class("vendor.com/gpu", out);
+    assert_string_equal(out, "gpu.vendor.com");
+    lifted_name_class("vendor.com/GPU_a", out);
+    assert_string_equal(out, "gpu-a--fvb7jq7fghabxhf3du5mizp2rf.vendor.com");
+    lifted_name_class("vendor.com/mig-1g.5gb", out);
+    assert_true(kube_name_is_dns_label(out) && strstr(out, "vendor-com-mig-1g-5gb--"));
+    memset(longest, 'a', sizeof longest - 1);
+    longest[253] = '/';
+    longest[sizeof longest - 1] = '\0';
+    lifted_name_class(longest, out);
+    assert_true(kube_name_is_dns_label(out));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -101,6 +137,8 @@ int main(void)
         cmocka_unit_test(what_is_none_gets_one_for_good),
         cmocka_unit_test(none_is_called_as_another),
         cmocka_unit_test(a_long_one_has_room),
+        cmocka_unit_test(its_attribute_is_no_longer_than_a_text),
+        cmocka_unit_test(its_class_is_called_by_both_parts),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
