@@ -24,6 +24,7 @@ const struct command *const commands[] = {
     &release_command,
     &end_command,
     &endings_command,
+    &deviceclass_command,
     &reload_command,
     &log_level_command,
     &checkpoint_verify_command,

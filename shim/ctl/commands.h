@@ -31,6 +31,7 @@ extern const struct command grace_end_command;
 extern const struct command release_command;
 extern const struct command end_command;
 extern const struct command endings_command;
+extern const struct command deviceclass_command;
 extern const struct command reload_command;
 extern const struct command log_level_command;
 extern const struct command checkpoint_verify_command;

@@ -12,6 +12,7 @@ add_library(shim_ctl STATIC
     ${CMAKE_CURRENT_LIST_DIR}/command_line.c
     ${CMAKE_CURRENT_LIST_DIR}/commands.c
     ${CMAKE_CURRENT_LIST_DIR}/consent.c
+    ${CMAKE_CURRENT_LIST_DIR}/deviceclass.c
     ${CMAKE_CURRENT_LIST_DIR}/devices.c
     ${CMAKE_CURRENT_LIST_DIR}/drivers.c
     ${CMAKE_CURRENT_LIST_DIR}/events.c
@@ -38,7 +39,7 @@ add_library(shim_ctl STATIC
     ${CMAKE_CURRENT_LIST_DIR}/why_claims.c)
 target_link_libraries(shim_ctl
     PUBLIC PkgConfig::LIBUV PkgConfig::JANSSON cri_proto
-    PRIVATE PkgConfig::SMARTCOLS PkgConfig::ZLIB shim_answers shim_checkpoint shim_json shim_rpc shim_version shim_log shim_warnings)
+    PRIVATE PkgConfig::SMARTCOLS PkgConfig::ZLIB cri_names shim_answers shim_checkpoint shim_json shim_rpc shim_version shim_log shim_warnings)
 
 add_executable(cri-device-shimctl ${CMAKE_CURRENT_LIST_DIR}/main.c)
 target_link_libraries(cri-device-shimctl PRIVATE shim_ctl shim_version shim_warnings)

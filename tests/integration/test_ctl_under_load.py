@@ -39,6 +39,7 @@ ASKED = [
     ("release", ("left", "--yes", "--reason", "lost"), "release"),
     ("end", ("left", "--reason", "lost"), "end"),
     ("endings", (), "endings"),
+    ("deviceclass", (GPU, "--extended", "--template"), "deviceclass"),
     ("reload", (), "reload"),
     ("log-level", ("info",), "log-level"),
     ("checkpoint verify", (), "checkpoint-verify"),
