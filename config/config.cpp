@@ -136,7 +136,7 @@ static bool parse(reading &r, std::string_view text)
 int config_parse(const char *text, size_t len, const char *path, struct config *out,
                  struct config_error *err)
 {
-    err->no_memory = false;
+    err->no_memory = err->no_files = false;
     try {
         reading r;
 
@@ -182,6 +182,7 @@ int config_read(const char *path, char **text, size_t *len, struct config_error 
     }
     free(bytes);
     err->no_memory = !bytes || (!file && err_of_file == ENOMEM);
+    err->no_files = !file && (err_of_file == EMFILE || err_of_file == ENFILE);
     snprintf(err->text, sizeof err->text, "%s: cannot be read: %s; expected a TOML file", path,
              why);
     return -1;

@@ -212,7 +212,8 @@ struct config_error {
     /* "FILE:LINE:COLUMN: what is wrong; what would be right", a line each in the order of the file,
      * without a newline at the end. The first 20; then "and 3 more". */
     char text[CONFIG_ERROR_BYTES_MAX];
-    bool no_memory; /* it says nothing of what is read */
+    bool no_memory; /* it says nothing of what is read; */
+    bool no_files;  /* nor does this: no file can be opened */
 };
 
 /*

@@ -1,5 +1,6 @@
 #include "shim/settings.h"
 
+#include <errno.h>
 #include <limits.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -88,8 +89,8 @@ static bool find_state_dir(const char *text, char dir[PATH_MAX])
     return false;
 }
 
-/* Reads the file at `path` into *out. -1 and `err`: it is wrong; of one that there is no memory for
- * nobody can say that, and others are not used in its place. */
+/* Reads the file at `path` into *out. -1 and `err`: it is wrong. Of one that there is no memory or no
+ * descriptor for (-EMFILE and `err`) nobody can say that, and others are not used in its place. */
 static int load(const char *path, struct settings *out, struct config_error *err)
 {
     int r;
@@ -101,17 +102,18 @@ static int load(const char *path, struct settings *out, struct config_error *err
         r = config_parse(out->text, out->text_len, path, &out->config, err);
     if (r < 0 && err->no_memory)
         must(NULL);
-    return r;
+    return r < 0 && err->no_files ? -EMFILE : r;
 }
 
-/* The copy in `dir`. False: there is none, or it is wrong, too. */
-static bool load_last_good(const char *wrong, const char *dir, struct settings *out)
+/* The copy in `dir`. 0, -1: there is none, or it is wrong, too; or -EMFILE. */
+static int load_last_good(const char *wrong, const char *dir, struct settings *out)
 {
     char *path = path_join(dir, SETTINGS_LAST_GOOD);
     struct config_error err;
-    bool there = access(path, F_OK) == 0, good = there && load(path, out, &err) == 0;
+    bool there = access(path, F_OK) == 0;
+    int r = there ? load(path, out, &err) : -1;
 
-    if (good) {
+    if (r == 0) {
         snprintf(out->degraded, sizeof out->degraded,
                  "%s is wrong; the settings are those of the last start that worked, %s", wrong,
                  path);
@@ -120,7 +122,7 @@ static bool load_last_good(const char *wrong, const char *dir, struct settings *
         free(out->text);
     }
     free(path);
-    return good;
+    return r;
 }
 
 /* 0, or -1: out of memory. */
@@ -136,16 +138,17 @@ static int load_defaults(struct settings *out)
 static int load_in_place_of(const char *wrong, const char *text, struct settings *out)
 {
     char dir[PATH_MAX];
-    bool named = text && find_state_dir(text, dir);
+    int r = text && find_state_dir(text, dir) ? load_last_good(wrong, dir, out) : -1;
 
-    if (named && load_last_good(wrong, dir, out))
-        return 0;
+    if (r != -1)
+        return r;
     if (load_defaults(out) < 0)
         return -1;
     snprintf(dir, sizeof dir, "%s", out->config.state_dir);
     settings_fini(out);
-    if (load_last_good(wrong, dir, out))
-        return 0;
+    r = load_last_good(wrong, dir, out);
+    if (r != -1)
+        return r;
     snprintf(out->degraded, sizeof out->degraded,
              "%s is wrong, and no start with other settings is known; they have their defaults",
              wrong);
@@ -163,9 +166,12 @@ int settings_load(const char *path, struct settings *out)
     out->path = path;
     if (!path)
         return load_defaults(out);
-    if (load(path, out, &err) == 0)
+    r = load(path, out, &err);
+    if (r == 0)
         return 0;
     say(&err);
+    if (r == -EMFILE)
+        return r;
     text = out->text;
     r = load_in_place_of(path, text, out);
     free(text);

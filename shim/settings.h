@@ -31,7 +31,8 @@ struct settings {
 };
 
 /* Reads `path`; NULL: CONFIG_PATH_DEFAULT if it is there, else the defaults. What is wrong is said
- * in the log. 0 and *out, which the caller gives to settings_fini(); -1: out of memory. */
+ * in the log. 0 and *out, which the caller gives to settings_fini(); negative: nothing is known of
+ * what is there, for want of memory or descriptors. */
 int settings_load(const char *path, struct settings *out) __attribute__((warn_unused_result));
 void settings_fini(struct settings *settings);
 

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -226,12 +227,33 @@ static void the_service_manager_is_told(void **state)
     unlink(address.sun_path);
 }
 
+/* Nobody knows whether it is wrong: nothing is used in its place. It says so. */
+static void a_file_that_no_descriptor_is_left_for(void **state)
+{
+    struct fixture *f = *state;
+    struct rlimit limit, none;
+
+    write_file(f, "state_dir = \"DIR\"\n");
+    load(f);
+    keep(f);
+    settings_fini(&f->settings);
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &limit), 0);
+    none = (struct rlimit){.rlim_cur = 0, .rlim_max = limit.rlim_max};
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
+    assert_true(settings_load(f->file, &f->settings) < 0);
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
+    assert_string_equal(f->settings.degraded, "");
+    load(f);
+    assert_string_equal(f->settings.degraded, "");
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(a_file_that_works_is_kept),
+        TEST(a_file_that_no_descriptor_is_left_for),
         TEST(one_that_is_wrong_is_answered_with_the_last_good_one),
         TEST(a_directory_that_it_does_not_name),
         TEST(a_copy_that_is_wrong_is_not_used),
