@@ -115,6 +115,7 @@ static void begin(struct tasks *tasks, struct task *task, const struct driver_in
     if (task_note_here(tasks, claim) || claim->state != to ||
         (to == CLAIM_SENT && claim_local_doubted(claim)))
         set_state(tasks, task, to);
+    task_note_moved(tasks, claim); /* in the same row */
     if (claim->durable) {
         call(tasks, task, instance);
         return;
@@ -286,7 +287,8 @@ static void prepared(struct tasks *tasks, struct task *task, const void *respons
         task_refuse_all(tasks, task, CLAIM_REFUSED_ANSWER, NULL);
         return;
     }
-    (void)task_note_here(tasks, claim); /* in the row of its answer */
+    if (task_is_asked(task, TASK_PREPARE))
+        (void)task_note_here(tasks, claim); /* in the row of its answer */
     task->anew = claim->prepared_ms > 0;
     if (!task->anew)
         claim_set_prepared(claim, tasks->state->now_ms);
@@ -399,7 +401,8 @@ static void stored(struct tasks *tasks, struct task *task)
 
 static void kept(struct tasks *tasks, struct task *task)
 {
-    if (task->kind == TASK_PREPARE && task_note_here(tasks, task->claim)) {
+    if (task->kind == TASK_PREPARE && task_is_asked(task, TASK_PREPARE) &&
+        task_note_here(tasks, task->claim)) {
         set_state(tasks, task, CLAIM_PREPARED); /* with this row, then */
         return;
     }

@@ -353,6 +353,26 @@ static void what_waits_for_it_is_asked_there(void **state)
     expect(w, "prepare c2 (ns/c2) at 9 *");
 }
 
+/* The kubelet has the claim in its own books, and unprepares it there. */
+static void what_was_asked_there_and_given_up_is_not_kept_once_it_is_back(void **state)
+{
+    struct world *w = *state;
+
+    driver_up(w, 1, DRIVER);
+    gone_and_moved(w);
+    driver_connected(w, 9);
+    prepare(w, 5, "c1");
+    expect_stored(w, "commit claim c1 *");
+    expect(w, "prepare c1 (ns/c1) at 9 *");
+    claim_cancelled(w, 5);
+    is_back(w, 2);
+    all_committed(w);
+    claim_answered(w, "gpu-0");
+    expect_stored(w, "commit claim c1 *");
+    expect_stored(w, "commit -claim c1 *");
+    expect_nothing(w);
+}
+
 /* Claim c1 is owed to DRIVER, which has moved. */
 static void c1_owed_and_moved(struct world *w)
 {
@@ -615,6 +635,7 @@ int main(void)
         CLAIMS_TEST(what_was_never_sent_here_may_have_been_there),
         CLAIMS_TEST(at_a_start_too),
         CLAIMS_TEST(what_waits_for_it_is_asked_there),
+        CLAIMS_TEST(what_was_asked_there_and_given_up_is_not_kept_once_it_is_back),
         CLAIMS_TEST(it_is_told_there_what_it_is_owed),
         CLAIMS_TEST(what_fails_there_is_told_again),
         CLAIMS_TEST(nor_is_it_told_so_when_it_is_back),
