@@ -107,8 +107,8 @@ uint64_t task_owed_next_ms(const struct tasks *tasks, const struct task *task)
 {
     const struct driver *driver = drivers_find(&tasks->state->drivers, task->claim->driver);
 
-    if (task->phase != TASK_IDLE || task->claim->state != CLAIM_OWED || !task->tried || !driver ||
-        !driver_callable(driver))
+    if (task->phase != TASK_IDLE || task->claim->state != CLAIM_OWED || !task->tried ||
+        task->listing || !driver || !driver_callable(driver))
         return UINT64_MAX;
     if (task->retry_ms > tasks->state->now_ms || task_owed_may_go(tasks, task))
         return task->retry_ms;

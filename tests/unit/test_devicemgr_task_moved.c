@@ -535,6 +535,23 @@ static void what_it_uses_there_is_in_nobodys_way(void **state)
     expect_nothing(w);
 }
 
+/* The kubelet wants it unprepared here, with which a container runs. */
+static void nor_is_it_tried_over_and_over_while_the_runtime_is_listed(void **state)
+{
+    struct world *w = *state;
+
+    c1_owed_and_in_its_books(w);
+    all_committed(w);
+    create_with_c1(w);
+    unprepare(w, 8, "c1");
+    pass(w, OWED_RETRY_MS_MIN); /* which fails where something is due again at once */
+    expect(w, "list");
+    expect_nothing(w);
+    sandbox_stopped(w, "s-u1");
+    expect(w, "claim 8 done");
+    expect(w, "unprepare c1 (ns/c1) at 9 *");
+}
+
 /* By then it may have been unprepared there, and given to the other: they are looked at again. */
 static void unless_it_was_in_its_books_before_another_was_asked_for(void **state)
 {
@@ -642,6 +659,7 @@ int main(void)
         CLAIMS_TEST(but_if_the_kubelet_asks_for_it_here),
         CLAIMS_TEST(what_it_has_prepared_itself_is_not_taken_from_it),
         CLAIMS_TEST(what_it_uses_there_is_in_nobodys_way),
+        CLAIMS_TEST(nor_is_it_tried_over_and_over_while_the_runtime_is_listed),
         CLAIMS_TEST(unless_it_was_in_its_books_before_another_was_asked_for),
         CLAIMS_TEST(or_was_asked_for_again),
         CLAIMS_TEST(nor_is_it_said_again_that_it_is_unprepared),
