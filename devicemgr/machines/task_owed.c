@@ -35,6 +35,12 @@ static bool is_kept_in_books(const struct tasks *tasks, const struct task *owed,
     return owed->in_use && last && last->turn <= owed->looked;
 }
 
+/* The driver may have it: by us, or by the kubelet itself. */
+static bool may_be_had(const struct tasks *tasks, const struct claim *owed)
+{
+    return owed->sent || task_was_elsewhere(tasks, owed);
+}
+
 /* Each is tried before anything else. One that failed is in the way of what may be the same
  * devices: those of its pools, or any, as long as that is not known of both; unless it never had
  * any, or the kubelet has it in its books. What is not allocated may be in a moment. */
@@ -45,7 +51,7 @@ static bool is_in_the_way(const struct tasks *tasks, const struct claim *owed,
 
     if (!task || !task->tried || task->phase != TASK_IDLE)
         return true;
-    return owed->sent && !is_kept_in_books(tasks, task, claim) &&
+    return may_be_had(tasks, owed) && !is_kept_in_books(tasks, task, claim) &&
            (task->in_use || claim->allocation.len == 0 || owed->devices.len == 0 ||
             owed->unanswered || granted_meet(&owed->devices, &claim->allocation));
 }

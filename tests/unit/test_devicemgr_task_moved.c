@@ -307,6 +307,33 @@ static void what_was_never_sent_here_may_have_been_there(void **state)
     expect_with(w, "claim 6 refused 14", NULL);
 }
 
+/* Likewise; nobody knew that it was there when it was asked to unprepare it. */
+static void and_is_in_the_way_if_that_is_found_out_too_late(void **state)
+{
+    struct world *w = *state;
+
+    driver_up(w, 1, DRIVER);
+    driver_deregister(w, 1);
+    prepare(w, 5, "c1");
+    expect_stored(w, "commit claim c1 *");
+    claim_cancelled(w, 5);
+    unprepare(w, 6, "c1");
+    expect_stored(w, "commit claim c1 *");
+    expect(w, "claim 6 done");
+    gone_and_moved(w);
+    driver_connected(w, 9);
+    expect(w, "settle c1 (ns/c1) at 9 *");
+    claim_failed(w, 2, "it is busy");
+    prepare(w, 7, "c2");
+    expect_nothing(w);
+    pass(w, OWED_RETRY_MS_MIN);
+    expect(w, "settle c1 (ns/c1) at 9 *");
+    claim_unprepared(w);
+    expect_stored(w, "commit -claim c1 *");
+    expect_stored(w, "commit claim c2 *");
+    expect(w, "prepare c2 (ns/c2) at 9 *");
+}
+
 /* A file that was written while it was there still says prepared. */
 static void at_a_start_too(void **state)
 {
@@ -650,6 +677,7 @@ int main(void)
         CLAIMS_TEST(nor_over_a_restart),
         CLAIMS_TEST(but_what_it_asks_for_since_is),
         CLAIMS_TEST(what_was_never_sent_here_may_have_been_there),
+        CLAIMS_TEST(and_is_in_the_way_if_that_is_found_out_too_late),
         CLAIMS_TEST(at_a_start_too),
         CLAIMS_TEST(what_waits_for_it_is_asked_there),
         CLAIMS_TEST(what_was_asked_there_and_given_up_is_not_kept_once_it_is_back),
