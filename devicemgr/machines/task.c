@@ -159,15 +159,17 @@ static void without_driver(struct tasks *tasks, struct task *task)
     task_note_moved(tasks, claim);
 }
 
-/* The kubelet may have it prepared by itself since it was put off. */
+/* The kubelet may have it prepared by itself since it was put off: a container that has it was asked
+ * for since then. */
 static bool may_be_again(const struct tasks *tasks, const struct claim *claim)
 {
-    return claim->moved || task_was_elsewhere(tasks, claim);
+    return claim->moved || task_was_elsewhere(tasks, claim) || task_users_have(claim);
 }
 
 /* It has been said that it is unprepared, and goes out as soon as the driver is there; where the
- * kubelet may have it prepared by itself since then, unless it does, or asks for this here. Who asks
- * once more after the store has lost that waits until it has it again. */
+ * kubelet may have it prepared by itself since then, unless it does, or asks for this here. Nor does
+ * it go out to prepare it anew, if a container runs with it. Who asks once more after the store has
+ * lost that waits until it has it again. */
 static void owed(struct tasks *tasks, struct task *task, const struct driver_instance *instance)
 {
     bool again = task_is_asked(task, TASK_UNPREPARE), asked;
@@ -183,6 +185,12 @@ static void owed(struct tasks *tasks, struct task *task, const struct driver_ins
         task_answer_unprepared(tasks, task);
     if (!instance)
         return;
+    if (task_is_asked(task, TASK_PREPARE) && task_users_have(task->claim)) {
+        set_state(tasks, task, CLAIM_SENT);
+        tasks->owed_less = true;
+        begin(tasks, task, instance);
+        return;
+    }
     task->settles = !again && (may_be_again(tasks, task->claim) || task->claim->earlier);
     asked = task->settles && task_is_asked(task, TASK_PREPARE);
     if (asked && !task->settles_asked) /* in whose way it was may not be any more */

@@ -221,6 +221,52 @@ static void nor_is_what_is_stored_put_off_then(void **state)
     assert_string_equal(claim_on_disk(w, "c1", DRIVER), "prepared");
 }
 
+/* Claim c1 is owed, and the kubelet, which has the driver, too, has had it prepared since then for a
+ * pod whose container is made. */
+static void c1_owed_and_used(struct world *w)
+{
+    slice_is(w, "p", "gpu-0");
+    driver_up(w, 1, DRIVER);
+    claim_prepared(w, 5, "c1", "gpu-0");
+    driver_lost(w, 1, "closed");
+    unprepare(w, 6, "c1");
+    expect_stored(w, "commit claim c1 *");
+    expect(w, "claim 6 done");
+    create_with(w, "u1", "main", "example.com/dev=gpu-0");
+    expect_stored(w, "commit claim c1 *");
+}
+
+static void what_is_owed_is_looked_up_if_a_container_was_made_with_it_since(void **state)
+{
+    struct world *w = *state;
+
+    c1_owed_and_used(w);
+    driver_connected(w, 1);
+    expect(w, "settle c1 (ns/c1) at 1 *");
+    claim_in_use(w);
+    expect_nothing(w);
+    sandbox_stopped(w, "s-u1");
+    expect_stored(w, "commit claim c1 *");
+    pass(w, OWED_RETRY_MS_MIN);
+    expect(w, "unprepare c1 (ns/c1) at 1 *");
+}
+
+static void nor_is_it_unprepared_to_prepare_it_anew(void **state)
+{
+    struct world *w = *state;
+
+    c1_owed_and_used(w);
+    prepare(w, 7, "c1");
+    expect_nothing(w);
+    driver_connected(w, 1);
+    expect_stored(w, "commit claim c1 *");
+    assert_string_equal(claim_on_disk(w, "c1", DRIVER), "sent");
+    expect(w, "prepare c1 (ns/c1) at 1 *");
+    claim_answered(w, "gpu-0");
+    expect_stored(w, "commit claim c1 *");
+    expect(w, "claim 7 done*");
+}
+
 static void there_is_a_most_of_users(void **state)
 {
     struct claim claim = {0};
@@ -253,6 +299,8 @@ int main(void)
         CLAIMS_TEST(nor_is_it_put_off_while_it_is_used),
         CLAIMS_TEST(one_that_is_asked_for_while_that_is_stored_counts),
         CLAIMS_TEST(nor_is_what_is_stored_put_off_then),
+        CLAIMS_TEST(what_is_owed_is_looked_up_if_a_container_was_made_with_it_since),
+        CLAIMS_TEST(nor_is_it_unprepared_to_prepare_it_anew),
         cmocka_unit_test(there_is_a_most_of_users),
     };
 
