@@ -18,6 +18,7 @@ static void siblings_changed(struct state *state, const char *pod_uid, bool wake
             wake_holders(&state->wakes, a);
     }
     kubelet_pod_changed(state, pod_uid, wakes);
+    replacing_pod_changed(state, pod_uid, false);
 }
 
 void ledger_pod_changed(struct state *state, const char *pod_uid)
@@ -120,6 +121,7 @@ void ledger_drop_pod(struct state *state, struct pod *pod)
         dirty_touch_pod_gone(state, pod->uid);
     wake_pod(&state->wakes, pod->uid);
     kubelet_pod_changed(state, pod->uid, true);
+    replacing_pod_changed(state, pod->uid, true);
     pods_remove(&state->pods, pod);
 }
 

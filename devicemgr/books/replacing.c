@@ -119,6 +119,17 @@ void replacing_took(struct state *state, const char *resource)
     }
 }
 
+void replacing_pod_changed(struct state *state, const char *pod_uid, bool gone)
+{
+    struct replacing *replacing, *next;
+
+    HASH_ITER(hh, state->replacings.by_key, replacing, next)
+    {
+        if (strcmp(replacing->pod_uid, pod_uid) == 0 && (gone || facts_pod_over(state, pod_uid)))
+            end(state, replacing);
+    }
+}
+
 void replacing_expire(struct state *state)
 {
     struct replacing *replacing, *next;

@@ -23,8 +23,9 @@ struct state;
 struct replacing {
     const char *pod_uid, *container, *resource; /* within `key` */
     struct ids ids;                             /* sorted */
-    bool confirmed;    /* the kubelet will give none of them away any more, if it has not by then */
-    uint64_t until_ms; /* it is over then, unless the container is asked for again before */
+    bool confirmed; /* the kubelet will give none of them away any more, if it has not by then */
+    uint64_t
+        until_ms; /* it is over then, unless the container is asked for before, or its pod over */
     char *key;
     size_t key_bytes;
     UT_hash_handle hh;
@@ -50,7 +51,9 @@ void replacing_set(struct state *state, const struct demand *demand, const char 
 void replacing_forget(struct state *state, const struct demand *demand, const char *resource);
 /* devicemgr_kubelet_took() */
 void replacing_took(struct state *state, const char *resource);
-/* Those whose time is over, or whose pod is, are. */
+/* What is known of the pod has changed: nothing is to be any more if it is over, or `gone`. */
+void replacing_pod_changed(struct state *state, const char *pod_uid, bool gone);
+/* Those whose time is over, or whose pod is by now, are no more. */
 void replacing_expire(struct state *state);
 
 #endif

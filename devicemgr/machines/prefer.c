@@ -65,6 +65,8 @@ static bool is_held(const struct state *state, const char *resource, const char 
 
     if (!state_settings_of(state, resource)->exclusive)
         return false;
+    if (replacings_meant(&state->replacings, resource, id))
+        return true;
     for (size_t i = 0; i < owners_len(holders); i++) {
         if (allocation_life(holders->v[i]) != ALLOCATION_IDLE)
             return true;
@@ -90,9 +92,10 @@ static bool is_left_out(const struct state *state, const struct devicemgr_prefer
 /*
  * The kubelet takes devices for free whose containers have not ended yet: of a pod that was removed
  * a moment ago, or of all pods, if it has lost its checkpoint. Such a container would have to wait
- * here, and so would one that is given what has been cordoned just now; so the kubelet is led to
- * others: `free_ids` are those that nobody holds, with those that it must include. False, with none
- * in `free_ids`: that are all of them, or too few.
+ * here, and so would one that is given what has been cordoned just now, or is meant for a container
+ * that has lost its own; so the kubelet is led to others: `free_ids` are those that nobody holds,
+ * with those that it must include. False, with none in `free_ids`: that are all of them, or too
+ * few.
  */
 static bool leave_held_out(const struct state *state, const struct devicemgr_preference *asked,
                            struct ids *free_ids)

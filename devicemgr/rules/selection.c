@@ -124,22 +124,18 @@ static void add_new(const struct wanted *wanted, const struct ids *chosen, const
 }
 
 /* Whether the kubelet, which may be giving what was chosen to another pod, has let go of it; sets
- * `mark`, what it is to let go of, if not. What was asked for by annotation it knows nothing of. */
+ * `mark`, what it is to let go of. What was asked for by annotation it knows nothing of. */
 static bool let_go(const struct state *state, const struct wanted *wanted, const struct ids *ids,
                    struct selection_item *answer)
 {
     const struct replacing *replacing =
         replacings_find(&state->replacings, wanted->demand, wanted->want->resource);
-    bool confirmed;
 
     if (!wanted->want->token || !wanted->settings->exclusive)
         return true;
     add_new(wanted, &answer->ids, ids, &answer->mark);
-    confirmed = answer->mark.len == 0 ||
-                (replacing && replacing->confirmed && ids_equal(&replacing->ids, &answer->mark));
-    if (confirmed)
-        ids_fini(&answer->mark);
-    return confirmed;
+    return answer->mark.len == 0 ||
+           (replacing && replacing->confirmed && ids_equal(&replacing->ids, &answer->mark));
 }
 
 /* Why others cannot be taken yet that were chosen in the place of what `lost` waits for. */

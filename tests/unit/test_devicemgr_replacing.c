@@ -150,9 +150,27 @@ static void with_its_pod_it_is_over(void **state)
     create_cancelled(w, 12);
     expect_shown(w, GPU, "g1!");
     runtime_listed(w, "u2");
-    pass_stored(w, REPLACING_MS);
+    ignore_all(w);
     expect_shown(w, GPU, "g1");
     assert_false(devicemgr_replacing(w->mgr, GPU));
+    create_request(w, 13, "u2", "main", GPU "=1");
+    expect(w, "allocate g1 *");
+}
+
+static void with_its_pods_sandbox_it_is_over(void **state)
+{
+    struct world *w = *state;
+
+    u1_has_lost_g0(w, "g1");
+    wants_again(w);
+    create_request(w, 13, "u2", "main", GPU "=1");
+    expect_with(w, "verdict 13 refused 8:", "too few devices", NULL);
+    sandbox_ended(w, "s-u1");
+    expect_with(w, "verdict 12 refused", NULL);
+    ignore_all(w);
+    expect_shown(w, GPU, "g1");
+    create_request(w, 14, "u2", "main", GPU "=1");
+    expect(w, "allocate g1 *");
 }
 
 static void nobody_who_asks_again_has_it_given_back(void **state)
@@ -166,6 +184,27 @@ static void nobody_who_asks_again_has_it_given_back(void **state)
     expect_shown(w, GPU, "g1!");
     pass_stored(w, 1);
     expect_shown(w, GPU, "g1");
+}
+
+/* So long as it waits for another resource, it is not given away, nor asked for anew. */
+static void who_asks_again_has_it_kept(void **state)
+{
+    const char *wants = GPU ":g0 " NIC ":n0";
+    struct world *w = *state;
+
+    u1_has_lost_g0(w, "g1");
+    nics_up(w, "n0!");
+    wants_again(w);
+    create_cancelled(w, 12);
+    takes(w, "u1=" GPU ":g0");
+    for (uint64_t number = 20; number < 24; number++) {
+        pass_stored(w, REPLACING_MS / 2);
+        ignore_all(w);
+        create_token(w, number, "u1", wants);
+        assert_false(devicemgr_replacing(w->mgr, GPU));
+        expect_shown(w, GPU, "g1!");
+        create_cancelled(w, number);
+    }
 }
 
 /* ---- who else ---- */
@@ -183,6 +222,20 @@ static void what_is_meant_for_one_is_not_chosen_for_another(void **state)
     expect_shown(w, GPU, "g1!");
     takes(w, "u1=" GPU ":g0 u3=" GPU ":g9");
     expect(w, "allocate g1 *");
+}
+
+static void the_kubelet_is_led_to_others(void **state)
+{
+    const char *available[] = {"g1", "g2"};
+    const struct devicemgr_preference asks = {
+        .resource = GPU, .available = available, .available_len = 2, .size = 1, .timeout_ms = 500};
+    struct world *w = *state;
+
+    u1_has_lost_g0(w, "g1 g2");
+    wants_again(w);
+    devicemgr_prefer(w->mgr, w->now_ms, 5, &asks); /* of a list that has g1 healthy */
+    devicemgr_run(w->mgr);
+    expect(w, "preferred 5: g2");
 }
 
 static void one_that_was_never_made_gets_another_too(void **state)
@@ -407,8 +460,11 @@ int main(void)
         TEST(a_bridge_that_is_away_is_waited_for),
         TEST(what_is_back_meanwhile_is_kept),
         TEST(with_its_pod_it_is_over),
+        TEST(with_its_pods_sandbox_it_is_over),
+        TEST(who_asks_again_has_it_kept),
         TEST(nobody_who_asks_again_has_it_given_back),
         TEST(what_is_meant_for_one_is_not_chosen_for_another),
+        TEST(the_kubelet_is_led_to_others),
         TEST(one_that_was_never_made_gets_another_too),
         TEST(what_stays_is_waited_for),
         TEST(what_an_init_container_had_besides_is_kept),
