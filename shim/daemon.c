@@ -241,6 +241,22 @@ static void shutdown_said(void *user,
     cluster_shutdown_now(d->cluster, told, to);
 }
 
+static void published(void *user, void (*each)(void *to, const struct published_pool *pool),
+                      void *to)
+{
+    const struct daemon *d = user;
+
+    cluster_published(d->cluster, each, to);
+}
+
+static void slices(void *user, const char *pool,
+                   void (*each)(void *to, const struct published_slice *slice), void *to)
+{
+    const struct daemon *d = user;
+
+    cluster_slices(d->cluster, pool, each, to);
+}
+
 static void on_look_for_lists(void *user, struct list_from *out)
 {
     struct daemon *d = user;
@@ -250,6 +266,8 @@ static void on_look_for_lists(void *user, struct list_from *out)
     out->at_kubelet = at_kubelet;
     out->pod_claims = d->cluster ? pod_claims : NULL;
     out->shutdown_said = d->cluster ? shutdown_said : NULL;
+    out->published = d->cluster ? published : NULL;
+    out->slices = d->cluster ? slices : NULL;
     out->user = d;
 }
 

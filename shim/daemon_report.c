@@ -97,6 +97,19 @@ static void report_kubelet(const struct daemon_rooms *rooms, struct report *out)
 
 /* ---- the cluster ---- */
 
+/* One that has rights for everything else, say. Of several the first: it is the same reason. */
+static void add_refused(void *to, const struct published_pool *pool)
+{
+    struct report *out = to;
+    char why[REPORT_WORDS_BYTES_MAX];
+
+    if (!pool->refused || report_is_degraded(out, REPORT_CLUSTER))
+        return;
+    snprintf(why, sizeof why, "resource %.128s is not published: %s", pool->resource,
+             pool->trouble);
+    report_trouble(out, REPORT_CLUSTER, why, pool->trouble_ms);
+}
+
 static void report_cluster(const struct daemon_rooms *rooms, struct report *out)
 {
     struct cluster_state cluster;
@@ -111,6 +124,8 @@ static void report_cluster(const struct daemon_rooms *rooms, struct report *out)
                        cluster.since_ms);
     else if (cluster.trouble[0])
         report_trouble(out, REPORT_CLUSTER, cluster.trouble, cluster.since_ms);
+    else
+        cluster_published(rooms->cluster, add_refused, out);
 }
 
 /* The times of the settings that are there now; a kubelet that ends pods itself needs none of

@@ -22,6 +22,19 @@ static json_t *holder_of(const Control__V1__Holder *holder)
     return one;
 }
 
+static json_t *published_of(const Control__V1__Published *is)
+{
+    json_t *one;
+
+    if (!is)
+        return json_null();
+    one = must(json_object());
+    json_value_set(one, "pool", json_value_text(is->pool));
+    json_value_set(one, "name", json_value_text(is->name));
+    json_value_set(one, "slice", json_value_text_or_null(is->slice));
+    return one;
+}
+
 json_t *answer_device(const Control__V1__Device *row)
 {
     json_t *one = must(json_object()), *nodes = must(json_array()), *holders = must(json_array());
@@ -44,6 +57,7 @@ json_t *answer_device(const Control__V1__Device *row)
     json_value_set(one, "cordon", answer_cordon(row->cordon));
     json_value_set(one, "withdrawn", json_boolean(row->withdrawn));
     json_value_set(one, "withdrawal", answer_cordon(row->withdrawal));
+    json_value_set(one, "published", published_of(row->published));
     return one;
 }
 

@@ -110,6 +110,25 @@ static json_t *dra_of(const Control__V1__DraCount *dra)
     return one;
 }
 
+static json_t *published_of(const Control__V1__StatusResponse *status)
+{
+    json_t *list = must(json_array());
+
+    for (size_t i = 0; i < status->n_published; i++) {
+        const Control__V1__PublishedPool *is = status->published[i];
+        json_t *one = must(json_object());
+
+        json_value_set(one, "resource", json_value_text(is->resource));
+        json_value_set(one, "pool", json_value_text(is->pool));
+        json_value_set(one, "devices", json_value_number(is->devices));
+        json_value_set(one, "leftOut", json_value_number(is->left_out));
+        json_value_set(one, "atApiServer", json_boolean(is->there));
+        json_value_set(one, "trouble", json_value_text_or_null(is->trouble));
+        json_value_append(list, one);
+    }
+    return list;
+}
+
 static json_t *group_of(const Control__V1__MachineShutdown *is)
 {
     json_t *one;
@@ -208,6 +227,7 @@ json_t *answer_status(const Control__V1__StatusResponse *status)
     json_value_set(all, "degraded", troubles_of(status));
     json_value_set(all, "orders", orders_of(status));
     json_value_set(all, "dra", dra_of(status->dra));
+    json_value_set(all, "published", published_of(status));
     json_value_set(all, "shutdown", shutdown_of(status->shutdown));
     json_value_set(all, "settings", settings_of(status));
     json_value_set(all, "logLevelSet", json_value_text_or_null(status->log_level_set));

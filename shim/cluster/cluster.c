@@ -16,6 +16,7 @@
 #include "shim/cluster/pod_claims.h"
 #include "shim/cluster/pod_events.h"
 #include "shim/cluster/pools.h"
+#include "shim/cluster/published.h"
 #include "shim/cluster/removed.h"
 #include "shim/cluster/shutdown_feed.h"
 #include "shim/cluster/wipes.h"
@@ -317,6 +318,18 @@ void cluster_look_at(const struct cluster *cluster, struct cluster_state *out)
 const char *cluster_trouble(const struct cluster *cluster, uint64_t *since_ms)
 {
     return keeper_trouble(cluster->keeper, since_ms);
+}
+
+void cluster_published(const struct cluster *cluster,
+                       void (*each)(void *to, const struct published_pool *pool), void *to)
+{
+    published_each(&cluster->pools, &cluster->orders, each, to);
+}
+
+void cluster_slices(const struct cluster *cluster, const char *pool,
+                    void (*each)(void *to, const struct published_slice *slice), void *to)
+{
+    published_slices(&cluster->facts, pool, each, to);
 }
 
 void cluster_claim_look(struct cluster *cluster, const struct devicemgr_claim *claim)

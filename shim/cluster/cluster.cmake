@@ -11,6 +11,7 @@ add_library(shim_cluster STATIC
     ${CMAKE_CURRENT_LIST_DIR}/pod_events.c
     ${CMAKE_CURRENT_LIST_DIR}/pool_order.c
     ${CMAKE_CURRENT_LIST_DIR}/pools.c
+    ${CMAKE_CURRENT_LIST_DIR}/published.c
     ${CMAKE_CURRENT_LIST_DIR}/removed.c
     ${CMAKE_CURRENT_LIST_DIR}/removed_file.c
     ${CMAKE_CURRENT_LIST_DIR}/shutdown_feed.c

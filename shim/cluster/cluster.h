@@ -21,6 +21,7 @@
 #include "shim/core/host.h"
 #include "shim/facts.h"
 #include "shim/fd_store.h"
+#include "shim/published.h"
 
 struct cluster;
 struct lift_driver;
@@ -73,6 +74,12 @@ const char *cluster_trouble(const struct cluster *cluster, uint64_t *since_ms);
 void cluster_pod_claims(const struct cluster *cluster, const char *pod,
                         void (*each)(void *to, const char *pod_namespace, const char *claim),
                         void *to);
+
+/* published.h. */
+void cluster_published(const struct cluster *cluster,
+                       void (*each)(void *to, const struct published_pool *pool), void *to);
+void cluster_slices(const struct cluster *cluster, const char *pool,
+                    void (*each)(void *to, const struct published_slice *slice), void *to);
 
 /* The core's question (ports.h, claim_look). */
 void cluster_claim_look(struct cluster *cluster, const struct devicemgr_claim *claim);

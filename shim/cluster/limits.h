@@ -10,6 +10,8 @@
 #define CLUSTER_ORDERS_MAX                                                                         \
     (1024 + CLUSTER_CLAIMS_MAX + 128 + CLUSTER_REFUSED_MAX + CLUSTER_EVICTIONS_MAX +               \
      CLUSTER_EVICTION_EVENTS_MAX + CLUSTER_POOLS_AT_ONCE)
+/* Of what is said of one that is tried on. */
+#define CLUSTER_TROUBLE_BYTES_MAX 256
 /* Pools that are known: one for each resource there can be, and as many that were before. */
 #define CLUSTER_POOLS_MAX 2048
 /* Those that are ordered at once, and bytes of each: 10,000 devices with five attributes each have

@@ -2,6 +2,7 @@
 
 #include <assert.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/random.h>
 
 #include "shim/boot_clock.h"
@@ -24,8 +25,10 @@ struct cluster_order {
     cluster_order_done *done;
     void *user;
     unsigned tries;
-    uint64_t at_ms; /* SENT, LATER: when it is due again */
-    bool told;      /* that it was refused, which it was since it is here */
+    uint64_t at_ms;      /* SENT, LATER: when it is due again */
+    bool told;           /* that it was refused, which it was since it is here */
+    char *trouble;       /* what was said of the last try; NULL: it has not failed */
+    uint64_t trouble_ms; /* since the first that failed */
 };
 
 /* ---- time ---- */
@@ -109,6 +112,7 @@ static void order_free(struct cluster_orders *orders, struct cluster_order *orde
     TAILQ_REMOVE(&orders->all, order, entry);
     orders->len--;
     agent__v1__order__free_unpacked(order->what, NULL);
+    free(order->trouble);
     free(order);
 }
 
@@ -184,6 +188,14 @@ static void refused(struct cluster_order *order, const Agent__V1__AnswerRequest 
     order->told = true;
 }
 
+static void set_trouble(struct cluster_order *order, const char *words)
+{
+    if (!order->trouble)
+        order->trouble_ms = boot_now_ms();
+    free(order->trouble);
+    order->trouble = must(strndup(words, CLUSTER_TROUBLE_BYTES_MAX));
+}
+
 bool cluster_orders_answered(struct cluster_orders *orders, const Agent__V1__AnswerRequest *answer)
 {
     struct cluster_order *order = find(orders, answer->id);
@@ -204,6 +216,7 @@ bool cluster_orders_answered(struct cluster_orders *orders, const Agent__V1__Ans
     }
     if (is_refused)
         refused(order, answer);
+    set_trouble(order, answer->message);
     order->tries++;
     wait_ms = is_refused ? CLUSTER_AGAIN_MS_MAX : cluster_orders_wait_ms(order->tries);
     if (at_least_ms > CLUSTER_AGAIN_MS_MAX)
@@ -222,6 +235,18 @@ bool cluster_orders_refused(const struct cluster_orders *orders, Agent__V1__Orde
             return true;
     }
     return false;
+}
+
+bool cluster_orders_trouble(const struct cluster_orders *orders, uint64_t id,
+                            struct cluster_trouble *out)
+{
+    const struct cluster_order *order = find(orders, id);
+
+    if (!order || !order->trouble)
+        return false;
+    *out = (struct cluster_trouble){
+        .words = order->trouble, .since_ms = order->trouble_ms, .refused = order->told};
+    return true;
 }
 
 void cluster_orders_lost(struct cluster_orders *orders)

@@ -62,6 +62,16 @@ bool cluster_orders_answered(struct cluster_orders *orders, const Agent__V1__Ans
 /* Whether one of that kind was refused, and is tried on. */
 bool cluster_orders_refused(const struct cluster_orders *orders, Agent__V1__Order__WhatCase what);
 
+struct cluster_trouble {
+    const char *words; /* the agent's, of the last try */
+    uint64_t since_ms; /* the first that failed; boot_now_ms() */
+    bool refused;      /* since it is here, or the agent */
+};
+/* Why one is not done yet; borrowed until something else is called. False: it is none, or nothing was
+ * said of it. */
+bool cluster_orders_trouble(const struct cluster_orders *orders, uint64_t id,
+                            struct cluster_trouble *out) __attribute__((warn_unused_result));
+
 /* The agent is another one, or gone: what it had is to be sent again, and what was refused, too:
  * the next may have other credentials. */
 void cluster_orders_lost(struct cluster_orders *orders);

@@ -259,6 +259,23 @@ void pools_complete(struct pools *pools, bool complete)
     pools->complete = complete;
 }
 
+/* ---- telling ---- */
+
+void pools_each(const struct pools *pools, void (*each)(void *to, const struct pools_pool *pool),
+                void *to)
+{
+    for (const struct pool *pool = pools->by_name; pool; pool = pool->hh.next) {
+        if (!pool->resource)
+            continue;
+        each(to, &(struct pools_pool){.resource = pool->resource,
+                                      .name = pool->name,
+                                      .devices = pool->devices,
+                                      .left_out = pool->left_out,
+                                      .there = pool->done && !is_due(pool),
+                                      .order = pool->order});
+    }
+}
+
 /* ---- life ---- */
 
 void pools_init(struct pools *pools, uv_loop_t *loop, struct host *host,

@@ -52,4 +52,15 @@ void pools_reported(struct pools *pools, const Agent__V1__ReportRequest *report)
 /* Whether all of those are known, by what was told last. */
 void pools_complete(struct pools *pools, bool complete);
 
+/* One of a resource that is published, or is to be; borrowed until something else is called. */
+struct pools_pool {
+    const char *resource, *name;
+    size_t devices, left_out; /* of what was ordered last */
+    bool there;               /* what was ordered last is done, and the last that is to be */
+    uint64_t order;           /* 0: none is under way */
+};
+/* Calls `each` for all of them before it returns. */
+void pools_each(const struct pools *pools, void (*each)(void *to, const struct pools_pool *pool),
+                void *to);
+
 #endif

@@ -13,6 +13,7 @@
 #include "devicemgr/lists.h"
 #include "devicemgr/shutdown.h"
 #include "shim/health_words.h"
+#include "shim/published.h"
 
 /* A page that is being filled. What its message points to is the page's own, or the device
  * manager's, and counts until the next event. */
@@ -50,6 +51,12 @@ struct list_from {
     void (*shutdown_said)(void *user,
                           void (*told)(void *to, const struct devicemgr_shutdown_said *said),
                           void *to);
+    /* What is published as a DRA driver's, and its slices, as the cluster has them (published.h); all
+     * called before return. NULL: nothing is. */
+    void (*published)(void *user, void (*each)(void *to, const struct published_pool *pool),
+                      void *to);
+    void (*slices)(void *user, const char *pool,
+                   void (*each)(void *to, const struct published_slice *slice), void *to);
     void *user;
 };
 

@@ -226,6 +226,25 @@ static void set_shutdown(struct status *status, const struct list_from *from,
     status->response.shutdown = shutdown;
 }
 
+/* ---- what is published ---- */
+
+static void add_published(void *to, const struct published_pool *is)
+{
+    Control__V1__StatusResponse *response = to;
+    Control__V1__PublishedPool *one = must(malloc(sizeof *one));
+
+    control__v1__published_pool__init(one);
+    one->resource = must(strdup(is->resource));
+    one->pool = must(strdup(is->name));
+    one->devices = is->devices;
+    one->left_out = is->left_out;
+    one->there = is->there;
+    one->trouble = must(strdup(is->trouble ? is->trouble : ""));
+    response->published = must(
+        realloc(response->published, (response->n_published + 1) * sizeof *response->published));
+    response->published[response->n_published++] = one;
+}
+
 static void add_setting(void *user, const struct config_difference *difference)
 {
     Control__V1__StatusResponse *response = user;
@@ -261,6 +280,8 @@ void status_init(struct status *status, const struct settings *settings,
     set_orders(status, from->core);
     set_dra(status, from->core);
     set_shutdown(status, from, report);
+    if (from->published)
+        from->published(from->user, add_published, &status->response);
     config_differences(config, add_setting, &status->response);
     if (settings->level_set)
         status->response.log_level_set = text(log_level_name(settings->level_set));
@@ -271,6 +292,9 @@ void status_fini(struct status *status)
     for (size_t i = 0; i < status->response.n_settings; i++)
         control__v1__setting__free_unpacked(status->response.settings[i], NULL);
     free(status->response.settings);
+    for (size_t i = 0; i < status->response.n_published; i++)
+        control__v1__published_pool__free_unpacked(status->response.published[i], NULL);
+    free(status->response.published);
     for (size_t i = 0; i < status->shutdown.n_first_remaining; i++)
         free(status->remaining[i]);
     for (size_t i = 0; i < status->planned_pods_len; i++)

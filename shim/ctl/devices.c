@@ -21,6 +21,7 @@ static const struct table_column COLUMNS[] = {
     {.name = "HOLDER"},
     {.name = "CORDON"}, /* or that the resource is withdrawn */
     {.name = "REASON", .wide = true},
+    {.name = "PUBLISHED", .wide = true}, /* the ResourceSlice that has it */
 };
 
 static const char *state_of(const Control__V1__Device *row)
@@ -42,6 +43,13 @@ static const char *reason_of(const Control__V1__Device *row)
     if (row->withdrawal)
         return row->withdrawal->reason;
     return row->cordon ? row->cordon->reason : "";
+}
+
+static const char *published_of(const Control__V1__Device *row)
+{
+    if (!row->published)
+        return "";
+    return row->published->slice[0] ? row->published->slice : "not yet";
 }
 
 static enum table_color color_of(const Control__V1__Device *row)
@@ -97,6 +105,7 @@ static void put_row(struct table *table, const Control__V1__Device *row)
     put_holder(table, row);
     table_put(table, cordon_of(row));
     table_put(table, reason_of(row));
+    table_put(table, published_of(row));
 }
 
 /* ---- those of drivers: DRIVER, POOL/NAME ---- */
@@ -138,6 +147,7 @@ static void put_driver_row(struct table *table, const Control__V1__DriverDevice 
     put_claim(table, row);
     table_put(table, "");
     table_put(table, health ? health->message : "");
+    table_put(table, "");
     free(id);
 }
 

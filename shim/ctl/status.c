@@ -163,6 +163,38 @@ static void show_dra(const struct show *show, const Control__V1__StatusResponse 
     table_print(table);
 }
 
+static void show_published(const struct show *show, const Control__V1__StatusResponse *status)
+{
+    static const struct table_column COLUMNS[] = {
+        {.name = "PUBLISHED"},
+        {.name = "POOL"},
+        {.name = "DEVICES", .right = true},
+        {.name = "LEFT-OUT", .right = true},
+        {.name = "AT API SERVER"},
+        {.name = "WHY"},
+    };
+    struct table *table;
+
+    if (status->n_published == 0)
+        return;
+    table = table_new(show, COLUMNS, sizeof COLUMNS / sizeof *COLUMNS);
+    fputc('\n', show->out);
+    for (size_t i = 0; i < status->n_published; i++) {
+        const Control__V1__PublishedPool *is = status->published[i];
+
+        table_row(table, is->trouble[0]                   ? TABLE_BAD
+                         : is->left_out > 0 || !is->there ? TABLE_WARNING
+                                                          : TABLE_PLAIN);
+        table_put(table, is->resource);
+        table_put(table, is->pool);
+        table_put_number(table, is->devices);
+        table_put_number(table, is->left_out);
+        table_put(table, is->there ? "yes" : "not yet");
+        table_put(table, is->trouble);
+    }
+    table_print(table);
+}
+
 static void put_state(struct table *table, const Control__V1__MachineShutdown *is)
 {
     char *text = NULL;
@@ -305,6 +337,7 @@ static bool run(const struct command_run *run, struct client_failure *failure)
         show_troubles(show, status);
         show_orders(show, status);
         show_dra(show, status);
+        show_published(show, status);
         show_shutdown(show, status);
         show_settings(show, status);
     }

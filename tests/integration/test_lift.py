@@ -4,6 +4,7 @@ import grpc
 import pytest
 
 from agent_process import Agent
+from api_server import Fault
 from asking import by_annotation, by_token, refused
 from ctl import ctl, ctl_json
 from dra_node import DraNode
@@ -128,6 +129,41 @@ def test_many(shim, server, agent, make_plugin, request):
     wait_until(lambda: devices(server)["g500"] == [UNHEALTHY], "it is tainted")
     tell(request, f"a taint among 1000 devices: {len(server.requests) - before} requests")
     assert len(writes(server)) == 16 + 1
+
+
+def published(shim, resource=GPU):
+    """{id: (name, the slice's)} as people are told."""
+    return {one["id"]: one["published"] and (one["published"]["name"], one["published"]["slice"])
+            for one in ctl_json(shim, "devices", resource)["items"]}
+
+
+def test_people_see_what_is_published(shim, server, agent, make_plugin):
+    """And what is not, and why."""
+    server.fault(Fault(status=403), path=SLICES, method="POST", times=None)
+    names = [f"g{number}" for number in range(70)]
+    make_plugin(shim, GPU, [*names, "GPU_2"])
+    make_plugin(shim, NIC, ["n0"])
+    wait_until(lambda: published(shim)["g0"] is not None, "it is to be published")
+    assert (set(published(shim).values()), published(shim, NIC)) == (
+        {(name, None) for name in names} | {(published(shim)["GPU_2"][0], None)}, {"n0": None})
+    wait_until(lambda: "403" in (ctl_json(shim, "status")["published"][0]["trouble"] or ""), "the API server's word is told")
+    said = ctl_json(shim, "status")
+    (pool,) = said["published"]
+    assert (pool["resource"], pool["pool"], pool["devices"], pool["leftOut"], pool["atApiServer"]) == (GPU, POOL, 71, 0, False)
+    (trouble,) = [one for one in said["degraded"] if one["what"] == "cluster"]
+    assert trouble["why"].startswith(f"resource {GPU} is not published: ") and "403" in trouble["why"]
+    assert "not yet" in ctl(shim, "devices", GPU, "-o", "wide").stdout
+
+    server.mend()
+    agent.kill()  # the next may have other credentials: it is tried at once
+    agent.start()
+    wait_until(lambda: all(published(shim).values()) and all(one[1] for one in published(shim).values()), "all are published")
+    wait_until(lambda: [(one["atApiServer"], one["trouble"]) for one in ctl_json(shim, "status")["published"]] == [(True, None)],
+               "the API server has it as it is to be")
+    assert not [one for one in ctl_json(shim, "status")["degraded"] if one["what"] == "cluster"]
+    there = {(device["name"], one["metadata"]["name"]) for one in list(server.objects["resourceslices"].values())
+             for device in one["spec"]["devices"]}
+    assert set(published(shim).values()) == there and len(there) == 71
 
 
 def test_what_is_lifted_no_more_is_taken_away(make_lifting, server, closing, directory, make_plugin):
