@@ -39,10 +39,12 @@ struct fault_table {
     uint32_t phase;
     uint32_t gap_ms;          /* between two that fail, at least */
     uint32_t memory_only;     /* no call fails whose errno is not ENOMEM first */
+    uint32_t connections;     /* only with what a connection's end gives, or want of descriptors */
     _Atomic uint64_t last_ms; /* when one has, since the epoch */
     /* Only calls by a library whose name begins so, directly or through a function of another's; in
      * the programs that are linked with none such none. Empty: all. */
     char by[FAULT_BY_BYTES];
+    char program[FAULT_BY_BYTES]; /* only in programs of this name; empty: in all three */
     struct fault_site sites[FAULT_SITES_MAX];
 };
 

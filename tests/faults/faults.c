@@ -108,6 +108,26 @@ static void describe(struct fault_site *site, const char *what, int err, void **
     }
 }
 
+/* An error of a connection is its end, from either side: of the kubelet's to the bridge each costs
+ * a registration. */
+static bool may(int err)
+{
+    switch (err) {
+    case ECONNRESET:
+    case EPIPE:
+        return table->connections;
+    case ECONNREFUSED:
+    case ECONNABORTED:
+    case EMFILE:
+    case ENFILE:
+        return !table->memory_only;
+    case ENOMEM:
+        return !table->connections;
+    default:
+        return !table->connections && !table->memory_only;
+    }
+}
+
 /* With which of these errnos `what` fails now; 0: it does not. */
 static __attribute__((noinline)) int fails(const char *what, const int *errnos, size_t n_errnos)
 {
@@ -115,8 +135,13 @@ static __attribute__((noinline)) int fails(const char *what, const int *errnos, 
     int n, err = 0;
     uint64_t key = 0;
 
-    if (!table || inside || atomic_load(&table->budget) <= 0 ||
-        (table->memory_only && errnos[0] != ENOMEM))
+    bool any = false;
+
+    if (!table || inside || atomic_load(&table->budget) <= 0)
+        return 0;
+    for (size_t i = 0; i < n_errnos; i++)
+        any = any || may(errnos[i]);
+    if (!any)
         return 0;
     inside = true;
     atomic_fetch_add(&table->calls, 1);
@@ -141,7 +166,7 @@ static __attribute__((noinline)) int fails(const char *what, const int *errnos, 
         struct fault_site *site;
         uint64_t with = mix(key, (uint64_t)errnos[i]);
 
-        if (fault_table_take(table, with ? with : 1, now_ms(), &site)) {
+        if (may(errnos[i]) && fault_table_take(table, with ? with : 1, now_ms(), &site)) {
             err = errnos[i];
             describe(site, what, err, frames, n);
         }
@@ -169,6 +194,8 @@ __attribute__((constructor)) static void faults_init(void)
     if (!name || strncmp(name + 1, "cri-device-shim", strlen("cri-device-shim")) != 0)
         return;
     table = fault_table_map(path);
+    if (table && *table->program && strcmp(name + 1, table->program) != 0)
+        table = NULL;
     if (table && *table->by)
         dl_iterate_phdr(find_by, NULL);
 }
@@ -265,15 +292,13 @@ void free(void *memory)
         return failed;                                                                             \
     }
 
-/* On sockets only what can happen while the peer is there: an error of the connection is its end,
- * which others test. */
-#define CALL_OF_ANY(type, name, declared, given, of_file)                                          \
+#define CALL_OF_ANY(type, name, declared, given, of_file, of_socket)                               \
     type name declared                                                                             \
     {                                                                                              \
         int err;                                                                                   \
         REAL(name)                                                                                 \
                                                                                                    \
-        err = is_socket(fd) ? FAILS(#name, EINTR) : FAILS(#name, EINTR, of_file);                  \
+        err = is_socket(fd) ? FAILS(#name, EINTR, of_socket) : FAILS(#name, EINTR, of_file);       \
         if (!err)                                                                                  \
             return real given;                                                                     \
         errno = err;                                                                               \
@@ -288,14 +313,14 @@ static bool is_socket(int fd)
 }
 
 /* Files. */
-CALL_OF_ANY(ssize_t, read, (int fd, void *data, size_t n), (fd, data, n), EIO)
-CALL_OF_ANY(ssize_t, write, (int fd, const void *data, size_t n), (fd, data, n), ENOSPC)
+CALL_OF_ANY(ssize_t, read, (int fd, void *data, size_t n), (fd, data, n), EIO, ECONNRESET)
+CALL_OF_ANY(ssize_t, write, (int fd, const void *data, size_t n), (fd, data, n), ENOSPC, EPIPE)
 CALL(ssize_t, pread, (int fd, void *data, size_t n, off_t at), (fd, data, n, at), -1, EIO)
 CALL(ssize_t, pread64, (int fd, void *data, size_t n, off_t at), (fd, data, n, at), -1, EIO)
 CALL(ssize_t, pwrite, (int fd, const void *data, size_t n, off_t at), (fd, data, n, at), -1, ENOSPC)
 CALL(ssize_t, pwrite64, (int fd, const void *data, size_t n, off_t at), (fd, data, n, at), -1,
      ENOSPC)
-CALL(ssize_t, writev, (int fd, const struct iovec *data, int n), (fd, data, n), -1, EINTR)
+CALL(ssize_t, writev, (int fd, const struct iovec *data, int n), (fd, data, n), -1, EINTR, EPIPE)
 CALL(ssize_t, pwritev2, (int fd, const struct iovec *data, int n, off_t at, int flags),
      (fd, data, n, at, flags), -1, EAGAIN, ENOSPC)
 CALL(int, ftruncate, (int fd, off_t n), (fd, n), -1, EIO)
@@ -329,7 +354,8 @@ CALL(int, memfd_create, (const char *name, unsigned flags), (name, flags), -1, E
 CALL(ssize_t, getrandom, (void *data, size_t n, unsigned flags), (data, n, flags), -1, EINTR)
 
 /* Sockets. */
-CALL(int, socket, (int domain, int type, int protocol), (domain, type, protocol), -1, EMFILE)
+CALL(int, socket, (int domain, int type, int protocol), (domain, type, protocol), -1, EMFILE,
+     ENFILE)
 CALL(int, socketpair, (int domain, int type, int protocol, int fds[2]),
      (domain, type, protocol, fds), -1, EMFILE)
 CALL(int, bind, (int fd, const struct sockaddr *to, socklen_t n), (fd, to, n), -1, EADDRINUSE)
@@ -337,17 +363,19 @@ CALL(int, listen, (int fd, int n), (fd, n), -1, EADDRINUSE)
 CALL(int, connect, (int fd, const struct sockaddr *to, socklen_t n), (fd, to, n), -1, EAGAIN,
      ECONNREFUSED)
 CALL(int, accept4, (int fd, struct sockaddr *from, socklen_t *n, int flags), (fd, from, n, flags),
-     -1, EMFILE, ECONNABORTED)
-CALL(int, accept, (int fd, struct sockaddr *from, socklen_t *n), (fd, from, n), -1, EMFILE)
-CALL(ssize_t, recv, (int fd, void *data, size_t n, int flags), (fd, data, n, flags), -1, EINTR)
-CALL(ssize_t, recvmsg, (int fd, struct msghdr *message, int flags), (fd, message, flags), -1, EINTR)
+     -1, EMFILE, ENFILE, ECONNABORTED)
+CALL(int, accept, (int fd, struct sockaddr *from, socklen_t *n), (fd, from, n), -1, EMFILE, ENFILE)
+CALL(ssize_t, recv, (int fd, void *data, size_t n, int flags), (fd, data, n, flags), -1, EINTR,
+     ECONNRESET)
+CALL(ssize_t, recvmsg, (int fd, struct msghdr *message, int flags), (fd, message, flags), -1, EINTR,
+     ECONNRESET)
 CALL(ssize_t, send, (int fd, const void *data, size_t n, int flags), (fd, data, n, flags), -1,
-     EAGAIN)
+     EAGAIN, EPIPE)
 CALL(ssize_t, sendto,
      (int fd, const void *data, size_t n, int flags, const struct sockaddr *to, socklen_t bytes),
-     (fd, data, n, flags, to, bytes), -1, EAGAIN, ENOBUFS)
+     (fd, data, n, flags, to, bytes), -1, EAGAIN, ENOBUFS, EPIPE)
 CALL(ssize_t, sendmsg, (int fd, const struct msghdr *message, int flags), (fd, message, flags), -1,
-     EAGAIN, ENOBUFS)
+     EAGAIN, ENOBUFS, EPIPE)
 CALL(int, setsockopt, (int fd, int level, int name, const void *value, socklen_t n),
      (fd, level, name, value, n), -1, ENOBUFS)
 CALL(int, getsockopt, (int fd, int level, int name, void *value, socklen_t *n),

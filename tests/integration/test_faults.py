@@ -5,6 +5,7 @@ one goes on. tests/run.sh faults has all of it.
 import signal
 import subprocess
 
+import grpc
 import pytest
 
 from agent_feed import AgentFeed
@@ -12,13 +13,16 @@ from agent_process import BINARY as AGENT, Agent
 from api_server import ApiServer
 from bridge_process import BINARY as BRIDGE
 from faults import FaultTable
+from kubelet_drivers import claim
 from node import Node
+from protos import agent as proto
 from shim import BINARY, Shim
 from waiting import GENEROUS_S, wait_until
 
-GPU = "vendor.com/gpu"
+GPU, GPU_DRIVER = "vendor.com/gpu", "gpu.example.com"
 STARTS = 15  # of a program: so many of its first allocations fail, one in each
 PODS = 30    # so many allocations of a bridge fail at one, at most
+CONNECTIONS = 8  # rounds in each of which two connections break or cannot be made, at most
 REQUESTS = 25  # so many of libcurl's, of some 120 from its start to its first answer
 
 
@@ -97,3 +101,52 @@ def test_libcurl_never_goes_on_without_memory(directory, closing):
         why = f"{agent.log()[-2000:]}\n{table.failed()[-1]}"
         assert status == -signal.SIGABRT and "out of memory" in agent.log().splitlines()[-1], why
     assert len(table.failed()) == REQUESTS
+
+
+def test_the_agents_connections_break(directory, closing):
+    """It never ends, and then knows all again, and does what it is told."""
+    server = closing(ApiServer(directory / "pki"))
+    server.start()
+    server.put("nodes", {"metadata": {"name": "n"}, "spec": {}, "status": {}})
+    feed = closing(AgentFeed(directory / "run/agent.sock"))
+    feed.start()
+    agent = closing(Agent(directory, server.kubeconfig(directory / "kubelet.conf", "n")))
+    table = FaultTable(directory / "faults", gap_ms=0, connections=True, program=AGENT.name)
+    agent.wrapper = table.wrapper
+    agent.start()
+    feed.wait_state(lambda state: len(state.complete) == 3, "all is known")
+    for number in range(CONNECTIONS):
+        table.arm(2)
+        server.end_watches()
+        server.put("pods", {"metadata": {"name": f"p{number}", "namespace": "default", "uid": f"uid-{number}"},
+                            "spec": {"nodeName": "n"}, "status": {"phase": "Running"}})
+        feed.wait_fact(proto.POD, f"uid-{number}")
+        table.disarm()
+    assert len(table.failed()) > CONNECTIONS
+
+
+def test_the_daemons_and_the_bridges_connections_break(bridge, shim, kubelet, make_driver, directory):
+    """A driver is registered again, and its claims are prepared, whatever broke on the way."""
+    table = FaultTable(directory / "faults", gap_ms=0, connections=True)
+    for one in shim, bridge:
+        one.kill()
+        one.wrapper = table.wrapper
+        one.start()
+    driver = make_driver()
+    kubelet.wait_registered(GPU_DRIVER)
+    for number in range(CONNECTIONS):
+        table.arm(2)
+        driver.stop()
+        driver.start()
+        driver.wait_registered()
+        table.disarm()
+        wait_until(lambda: prepared(kubelet, f"c-{number}"), f"it is prepared; failed: {table.failed()[-2:]}")
+    assert len(table.failed()) > CONNECTIONS
+
+
+def prepared(kubelet, uid):
+    """Whether it is; a kubelet asks again later where the call fails."""
+    try:
+        return kubelet.prepare(GPU_DRIVER, [claim(uid)])[uid].devices
+    except (grpc.RpcError, LookupError):
+        return False

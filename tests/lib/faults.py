@@ -6,7 +6,9 @@
     table.failed()                        # [Failure] so far
 
 A call site fails once for each of its errnos. `stride`: only each so-manieth does, by the seed; `gap_ms`: so long it is between
-two that fail, at least; `memory_only`: only calls that say that there is no memory; `by`: only those of a library whose name begins so.
+two that fail, at least; `memory_only`: only calls that say that there is no memory; `connections`: only with the
+errors of a connection that ends, and for want of descriptors; `by`: only those of a library whose name begins so; `program`: only
+in that one.
 """
 
 import dataclasses
@@ -21,7 +23,7 @@ import subprocess
 
 from shim import BINARY
 
-_HEADER = struct.Struct("QiIIIIIIIQ24s")  # tests/faults/fault_table.h
+_HEADER = struct.Struct("QiIIIIIIIIQ24s24s")  # tests/faults/fault_table.h
 _SITE = struct.Struct("QIIIIQ480s")
 _SITES = 32768
 _MAGIC = 0x31544C5541465348
@@ -55,14 +57,15 @@ class Failure:
 
 
 class FaultTable:
-    def __init__(self, path, seed=0, stride=1, gap_ms=60, memory_only=False, by=""):
+    def __init__(self, path, seed=0, stride=1, gap_ms=60, memory_only=False, connections=False, by="",
+                 program=""):
         self.path = pathlib.Path(path)
         with open(self.path, "wb") as file:
             file.truncate(_HEADER.size + _SITES * _SITE.size)
         with open(self.path, "r+b") as file:
             self._map = mmap.mmap(file.fileno(), 0)
-        self._map[:_HEADER.size] = _HEADER.pack(_MAGIC, 0, 0, 0, 0, stride, seed % stride, gap_ms, memory_only, 0,
-                                                by.encode())
+        self._map[:_HEADER.size] = _HEADER.pack(_MAGIC, 0, 0, 0, 0, stride, seed % stride, gap_ms, memory_only,
+                                                connections, 0, by.encode(), program.encode())
         # AddressSanitizer wants to be the first that is loaded; its functions are called by ours, and so it
         # does not see that it is the loader that asks for what it never gives back.
         not_lost = self.path.with_suffix(".lost")
