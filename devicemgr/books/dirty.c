@@ -37,12 +37,18 @@ struct dirty_row *dirty_find(const struct dirty *dirty, const char *key, size_t 
     return row;
 }
 
+static char *key_of(enum devicemgr_record_kind kind, const char *const *parts, size_t *key_bytes)
+{
+    const char *all[] = {KIND_NAMES[kind], parts[0], parts[1], parts[2]};
+
+    return mem_key(all, DIRTY_KEYS_LEN + 1, key_bytes);
+}
+
 struct dirty_row *dirty_ensure(struct state *state, enum devicemgr_record_kind kind,
                                const char *const *parts)
 {
-    const char *all[] = {KIND_NAMES[kind], parts[0], parts[1], parts[2]};
     size_t key_bytes;
-    char *key = mem_key(all, DIRTY_KEYS_LEN + 1, &key_bytes);
+    char *key = key_of(kind, parts, &key_bytes);
     struct dirty_row *row = dirty_find(&state->dirty, key, key_bytes);
 
     if (row) {
@@ -159,6 +165,19 @@ void dirty_touch_claim(struct state *state, const struct claim *claim)
 {
     touch(state, DEVICEMGR_RECORD_CLAIM, claim->uid, claim->driver, "", claim->stored);
     state->dirty.due = true;
+}
+
+bool dirty_claim_goes(const struct state *state, const struct claim *claim)
+{
+    size_t key_bytes;
+    char *key =
+        key_of(DEVICEMGR_RECORD_CLAIM, (const char *[]){claim->uid, claim->driver, ""}, &key_bytes);
+    const struct dirty_row *row = dirty_find(&state->dirty, key, key_bytes);
+
+    if (!row)
+        HASH_FIND(hh, state->checkpoint.carried, key, key_bytes, row);
+    free(key);
+    return row;
 }
 
 void dirty_touch_ending(struct state *state, const struct ending *ending, bool due)

@@ -57,6 +57,10 @@ void dirty_touch_shutdown(struct state *state);
 /* Whether rows are lost. */
 void dirty_touch_loss(struct state *state, bool due);
 
+/* Whether the store may have a row yet of a claim that has none: of one of the same names before
+ * it, which is on its way to be deleted. */
+bool dirty_claim_goes(const struct state *state, const struct claim *claim);
+
 /* ---- for who writes them ---- */
 
 /* NULL: the row does not differ. */

@@ -307,10 +307,16 @@ static void prepared(struct tasks *tasks, struct task *task, const void *respons
 
 static void unprepared(struct tasks *tasks, struct task *task)
 {
-    if (task->claim->state == CLAIM_NEW) { /* it has no row */
+    bool is_new = task->claim->state == CLAIM_NEW; /* it has no row */
+
+    if (is_new && !dirty_claim_goes(tasks->state, task->claim)) {
         idle(task);
         task_answer_unprepared(tasks, task);
         return;
+    }
+    if (is_new) {
+        task->before = CLAIM_ASKED;
+        set_state(tasks, task, CLAIM_ASKED);
     }
     set_state(tasks, task, CLAIM_GONE);
     keep(tasks, task);

@@ -176,6 +176,33 @@ static void what_the_kubelet_knows_of_is_let_go_of(void **state)
     assert_false(world_stored(w, "driver " DRIVER));
 }
 
+/* The row comes back with the next process, if that is all that is known of it. */
+static void what_is_let_go_of_and_unprepared_has_no_row_when_that_is_told(void **state)
+{
+    struct world *w = *state;
+
+    driver_up(w, 1, DRIVER);
+    claim_prepared(w, 5, "c1", "gpu-0");
+    driver_deregister(w, 1);
+    assert_true(moved(w, 9, "/k/9.sock"));
+    expect(w, "commit -claim c1 " DRIVER ", driver " DRIVER);
+    driver_connected(w, 9);
+    unprepare(w, 6, "c1"); /* by a kubelet that has not seen yet that we are withdrawn */
+    expect(w, "unprepare c1 (ns/c1) at 9 *");
+    claim_unprepared(w);
+    expect_nothing(w);
+    commit_failed(w, "disk full");
+    expect(w, "commit -claim c1 " DRIVER ", driver " DRIVER);
+    expect_nothing(w);
+    committed(w);
+    expect(w, "claim 6 done");
+    assert_null(claim_on_disk(w, "c1", DRIVER));
+    unprepare(w, 7, "c1"); /* of which there is nothing */
+    expect(w, "unprepare c1 (ns/c1) at 9 *");
+    claim_unprepared(w);
+    expect(w, "claim 7 done");
+}
+
 static void create_with_c1(struct world *w)
 {
     const char *cdi = "example.com/dev=gpu-0";
@@ -671,6 +698,7 @@ int main(void)
         CLAIMS_TEST(one_of_which_there_is_but_a_claim_has_moved),
         CLAIMS_TEST(it_comes_back_with_the_same_endpoint),
         CLAIMS_TEST(what_the_kubelet_knows_of_is_let_go_of),
+        CLAIMS_TEST(what_is_let_go_of_and_unprepared_has_no_row_when_that_is_told),
         CLAIMS_TEST(but_not_while_a_container_runs_with_it),
         CLAIMS_TEST(nor_while_the_list_shows_one),
         CLAIMS_TEST(nor_is_it_kept_once_the_driver_is_back),
