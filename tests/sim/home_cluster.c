@@ -25,14 +25,23 @@ static bool is_free(const struct home_world *h, size_t claim, unsigned device)
     return true;
 }
 
+/* It is so for good: it stands in the claim's spec, which nobody can change, or comes with the devices
+ * that it asks for. */
+void home_claim_begins(struct home_world *h, size_t claim)
+{
+    struct hw_claim *is = &h->claims[claim];
+
+    *is = (struct hw_claim){.driver = rng_below(&h->rng, HW_DRIVERS)};
+    is->admin = rng_percent(&h->rng, ADMIN_PERCENT);
+    is->shared = !is->admin && rng_percent(&h->rng, SHARED_PERCENT);
+}
+
 bool home_allocate(struct home_world *h, size_t claim)
 {
     struct hw_claim *is = &h->claims[claim];
     unsigned first = rng_percent(&h->rng, 60) ? h->drivers[is->driver].freed
                                               : (unsigned)rng_below(&h->rng, HW_DEVICES);
 
-    is->admin = rng_percent(&h->rng, ADMIN_PERCENT);
-    is->shared = !is->admin && rng_percent(&h->rng, SHARED_PERCENT);
     for (unsigned i = 0; i < HW_DEVICES; i++) {
         is->device = (first + i) % HW_DEVICES;
         is->allocated = is_free(h, claim, is->device);

@@ -285,7 +285,7 @@ static bool pick_claim(struct home_world *h, size_t *claim)
     if (h->claims_len == HW_CLAIMS)
         return false;
     *claim = h->claims_len;
-    h->claims[*claim] = (struct hw_claim){.driver = rng_below(&h->rng, HW_DRIVERS)};
+    home_claim_begins(h, *claim);
     if (!home_allocate(h, *claim))
         return false;
     h->claims[*claim].life = HW_WANTED;

@@ -16,13 +16,14 @@ static bool has_device(const struct home_world *h, size_t claim, unsigned device
     return is->said && is->said_device == device && home_shim_row(h, claim).there;
 }
 
-/* Likewise, of what the kubelet was told; it may be letting go of one that has moved. */
+/* Likewise, of what the kubelet was told; it may be letting go of one whose driver has moved, also if
+ * that is back by now. */
 static bool is_as_told(const struct home_world *h, size_t claim)
 {
     const struct hw_claim *is = &h->claims[claim];
 
     return is->has && has_device(h, claim, is->given) &&
-           (!h->drivers[is->driver].moved || home_shim_is_stored(h));
+           (is->by_shim || home_shim_is_stored(h));
 }
 
 void home_use_note(struct home_world *h, const struct hw_pod *pod)

@@ -284,6 +284,8 @@ void home_list_ends(struct home_world *h);
 
 /* ---- home_cluster.c ---- */
 
+/* A new one, which may be only to look at its device, or to share it. */
+void home_claim_begins(struct home_world *h, size_t claim);
 /* A device for the claim. False: there is none. */
 bool home_allocate(struct home_world *h, size_t claim);
 void home_cluster_shim_started(struct home_world *h);
