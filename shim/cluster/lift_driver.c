@@ -52,9 +52,9 @@ static char *main_request(const char *request)
     return must(strndup(request, strcspn(request, "/")));
 }
 
-/* False: there is no such name. */
-static bool add_device(Dra__V1__NodePrepareResourceResponse *response, const char *claim_uid,
-                       const Agent__V1__ClaimDevice *from)
+/* Why it is none that can be had; NULL: it can. */
+static const char *add_device(Dra__V1__NodePrepareResourceResponse *response, const char *claim_uid,
+                              const Agent__V1__ClaimDevice *from)
 {
     Dra__V1__Device *device = must(malloc(sizeof *device));
     const char *pool = strchr(from->pool, '/'); /* behind the node's name */
@@ -63,7 +63,10 @@ static bool add_device(Dra__V1__NodePrepareResourceResponse *response, const cha
     dra__v1__device__init(device);
     response->devices[response->n_devices++] = device;
     if (!pool || !lift_marker_put(marker, pool + 1, from->device, claim_uid))
-        return false;
+        return "it has a device that is none of those published here";
+    if (*from->share_id)
+        return "it has a share of a device (consumable capacity), and a plugin gives each as a "
+               "whole";
     device->pool_name = must(strdup(from->pool));
     device->device_name = must(strdup(from->device));
     if (*from->request) {
@@ -72,11 +75,7 @@ static bool add_device(Dra__V1__NodePrepareResourceResponse *response, const cha
     }
     device->cdi_device_ids = must(calloc(1, sizeof *device->cdi_device_ids));
     device->cdi_device_ids[device->n_cdi_device_ids++] = must(strdup(marker));
-    if (*from->share_id) {
-        device->shared_case = DRA__V1__DEVICE__SHARED_SHARE_ID;
-        device->share_id = must(strdup(from->share_id));
-    }
-    return true;
+    return NULL;
 }
 
 static void tell(const struct lift_call *call, const Dra__V1__NodePrepareResourceResponse *response)
@@ -94,16 +93,16 @@ static void tell(const struct lift_call *call, const Dra__V1__NodePrepareResourc
 static void answer_by(const struct lift_call *call, const Agent__V1__Claim *claim)
 {
     Dra__V1__NodePrepareResourceResponse *response = must(malloc(sizeof *response));
-    bool right = true;
+    const char *wrong = NULL;
 
     dra__v1__node_prepare_resource_response__init(response);
     response->devices = must(calloc(claim->n_devices + 1, sizeof *response->devices));
-    for (size_t i = 0; right && i < claim->n_devices; i++) {
+    for (size_t i = 0; !wrong && i < claim->n_devices; i++) {
         if (strcmp(claim->devices[i]->driver, DEVICEMGR_LIFT_DRIVER) == 0)
-            right = add_device(response, call->uid, claim->devices[i]);
+            wrong = add_device(response, call->uid, claim->devices[i]);
     }
-    if (!right)
-        fail(call->driver, call->number, "it has a device that is none of those published here");
+    if (wrong)
+        fail(call->driver, call->number, wrong);
     else if (response->n_devices == 0)
         fail(call->driver, call->number, "nothing is allocated to it of this driver");
     else

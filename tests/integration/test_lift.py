@@ -205,9 +205,9 @@ def select(server, **wanted):
             and all(device["attributes"].get(name) == value for name, value in wanted.items())]
 
 
-def allocate(server, uid, *names, pool=POOL, request="gpu"):
+def allocate(server, uid, *names, pool=POOL, request="gpu", **more):
     """These devices, to a claim that a pod of this node names."""
-    results = [{"driver": DRIVER, "pool": pool, "device": name, "request": request} for name in names]
+    results = [{"driver": DRIVER, "pool": pool, "device": name, "request": request, **more} for name in names]
     server.put("resourceclaims", {"metadata": {"name": f"claim-{uid}", "namespace": "default", "uid": uid}, "spec": {},
                                   "status": {"allocation": {"devices": {"results": results}}}})
     server.put("pods", {"metadata": {"name": f"pod-{uid}", "namespace": "default", "uid": f"pod-{uid}"}, "status": {},
@@ -323,6 +323,8 @@ def test_the_cluster_says_what_is_allocated(shim, server, node, make_plugin):
     assert "cannot be read" in node.kubelet.prepare(DRIVER, [claim("c-2")])["c-2"].error
     allocate(server, "c-3", "x", pool="other")
     assert "none of those published here" in node.kubelet.prepare(DRIVER, [claim("c-3")])["c-3"].error
+    allocate(server, "c-5", "g0", shareID="a671734a-e8e5-11e4-8fde-42010af09327", consumedCapacity={"memory": "1Gi"})
+    assert "a share of a device (consumable capacity)" in node.kubelet.prepare(DRIVER, [claim("c-5")])["c-5"].error
     allocate(server, "c-4", "g0")
     prepare(node.kubelet, "c-4")
     (row,) = [one for one in ctl_json(shim, "claims")["items"] if one["uid"] == "c-4"]
