@@ -1,4 +1,6 @@
 /* Rows of the checkpoint, there and back; a bad row changes nothing. */
+#include <stdio.h>
+
 #include "cri-proto/checkpoint_v1.pb-c.h"
 #include "devicemgr/books/record.h"
 #include "devicemgr/things/limits.h"
@@ -496,6 +498,53 @@ static void a_driver_comes_back_as_it_was(void **state)
     free(bytes);
 }
 
+static int restore_driver(struct drivers *table, const Checkpoint__V1__Driver *message,
+                          const char *key)
+{
+    size_t len = checkpoint__v1__driver__get_packed_size(message);
+    uint8_t *bytes = malloc(len);
+    struct devicemgr_record record = row(DEVICEMGR_RECORD_DRIVER, key, "", "", bytes, len);
+    int r;
+
+    checkpoint__v1__driver__pack(message, bytes);
+    r = record_restore_driver(table, 77, &record);
+    free(bytes);
+    return r;
+}
+
+static void driver_rows_that_break_a_rule_are_refused(void **state)
+{
+    Checkpoint__V1__Driver message = CHECKPOINT__V1__DRIVER__INIT;
+    char *services[DRIVER_SERVICES_MAX + 1], name[16];
+    struct drivers table = {0};
+    struct devicemgr_record record =
+        row(DEVICEMGR_RECORD_DRIVER, "d.com", "", "", (const uint8_t *)"\xff\xff", 2);
+
+    (void)state;
+    assert_int_equal(record_restore_driver(&table, 77, &record), -1);
+    for (size_t i = 0; i <= DRIVER_SERVICES_MAX; i++)
+        services[i] = (char *)"v1.DRAPlugin";
+    message.services = services;
+    message.name = (char *)"";
+    assert_int_equal(restore_driver(&table, &message, ""), -1);
+    message.name = (char *)"\xff";
+    assert_int_equal(restore_driver(&table, &message, "\xff"), -1);
+    message.name = (char *)"d.com";
+    message.n_services = DRIVER_SERVICES_MAX + 1;
+    assert_int_equal(restore_driver(&table, &message, "d.com"), -1);
+    assert_int_equal(drivers_len(&table), 0);
+    message.n_services = DRIVER_SERVICES_MAX;
+    message.moved = true; /* as rows say it that do not say yet where it was */
+    assert_int_equal(restore_driver(&table, &message, "d.com"), 0);
+    assert_true(drivers_find(&table, "d.com")->was_elsewhere);
+    for (size_t i = 1; i <= DRIVERS_MAX; i++) {
+        snprintf(name, sizeof name, "d%zu.com", i);
+        message.name = name;
+        assert_int_equal(restore_driver(&table, &message, name), i < DRIVERS_MAX ? 0 : -1);
+    }
+    drivers_fini(&table);
+}
+
 static void a_claim_comes_back_as_it_was(void **state)
 {
     static const uint8_t response[] = {0x0a, 0x04, 0x1a,
@@ -565,7 +614,8 @@ static void claim_rows_that_break_a_rule_are_refused(void **state)
     } bad[] = {{"c1", "d.com", "prepared", false}, {"c1", "d.com", "new", false},
                {"c1", "d.com", "gone", false},     {"c1", "d.com", "", false},
                {"", "d.com", "sent", false},       {"c1", "", "sent", false},
-               {"\xff", "d.com", "sent", false}};
+               {"\xff", "d.com", "sent", false},   {"c1", "\xff", "sent", false},
+               {"c1", "d.com", "at rest", false}};
 
     (void)state;
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
@@ -582,6 +632,58 @@ static void claim_rows_that_break_a_rule_are_refused(void **state)
                      checkpoint__v1__claim__pack(&message, bytes));
         assert_int_equal(record_restore_claim(&table, 77, "boot", &record), -1);
     }
+}
+
+static int restore_claim(struct claims *table, const char *uid, const uint8_t *response, size_t len)
+{
+    Checkpoint__V1__Claim message = CHECKPOINT__V1__CLAIM__INIT;
+    struct devicemgr_record record;
+    uint8_t *bytes;
+    int r;
+
+    message.uid = (char *)uid;
+    message.driver = (char *)"d.com";
+    message.state = (char *)"prepared";
+    message.has_response = true;
+    message.response = (ProtobufCBinaryData){.data = (uint8_t *)response, .len = len};
+    bytes = malloc(checkpoint__v1__claim__get_packed_size(&message));
+    record = row(DEVICEMGR_RECORD_CLAIM, uid, "d.com", "", bytes,
+                 checkpoint__v1__claim__pack(&message, bytes));
+    r = record_restore_claim(table, 77, "boot", &record);
+    free(bytes);
+    return r;
+}
+
+/* What a driver answered has its bounds, alone and together; so have the claims. */
+static void claim_rows_that_are_too_much_are_refused(void **state)
+{
+    static const uint8_t broken[] = {0x0a, 0x7f};
+    size_t most = CLAIM_RESPONSE_BYTES_MAX + 1, n = 0;
+    uint8_t *large = calloc(1, most);
+    struct claims table = {0};
+    char uid[16];
+    int r;
+
+    (void)state;
+    large[0] = 0x7a; /* a field that nobody knows, which is all of it: of three bytes' length */
+    assert_int_equal(restore_claim(&table, "c", broken, sizeof broken), -1);
+    for (size_t len = most - 5, at = 1; at < 5; at++, len >>= 7)
+        large[at] = (uint8_t)(len & 0x7f) | (at < 4 ? 0x80 : 0);
+    assert_int_equal(restore_claim(&table, "c", large, most), -1);
+    for (size_t len = most - 6, at = 1; at < 5; at++, len >>= 7)
+        large[at] = (uint8_t)(len & 0x7f) | (at < 4 ? 0x80 : 0);
+    do {
+        snprintf(uid, sizeof uid, "c%zu", n++);
+        r = restore_claim(&table, uid, large, most - 1);
+    } while (r == 0);
+    assert_int_equal(claims_len(&table), CLAIMS_BYTES_MAX / CLAIM_RESPONSE_BYTES_MAX);
+    for (n = claims_len(&table); n <= CLAIMS_MAX; n++) {
+        snprintf(uid, sizeof uid, "n%zu", n);
+        r = restore_claim(&table, uid, NULL, 0);
+        assert_int_equal(r, n < CLAIMS_MAX ? 0 : -1);
+    }
+    claims_fini(&table);
+    free(large);
 }
 
 /* A stop that was asked for is the same whether its sandbox was found dead before or not. */
@@ -675,7 +777,9 @@ int main(void)
         cmocka_unit_test(a_taint_comes_back_as_it_was),
         cmocka_unit_test(order_rows_that_break_a_rule_are_refused),
         cmocka_unit_test(a_driver_comes_back_as_it_was),
+        cmocka_unit_test(driver_rows_that_break_a_rule_are_refused),
         cmocka_unit_test(a_claim_comes_back_as_it_was),
+        cmocka_unit_test(claim_rows_that_are_too_much_are_refused),
         cmocka_unit_test(claim_rows_that_break_a_rule_are_refused),
         cmocka_unit_test(a_stopped_pod_comes_back_stopped),
         cmocka_unit_test(a_dead_sandbox_that_was_stopped_may_still_be_made_anew),
