@@ -142,8 +142,9 @@ static void without_driver(struct tasks *tasks, struct task *task)
 {
     struct claim *claim = task->claim;
 
-    if (task->claimants->kind == TASK_PREPARE) {
+    if (task->claimants->kind == TASK_PREPARE || claim->state == CLAIM_ASKED)
         note_doubt(tasks, claim);
+    if (task->claimants->kind == TASK_PREPARE) {
         if (claim->state == CLAIM_NEW)
             set_state(tasks, task, CLAIM_ASKED);
         if (without_driver_prepared(tasks->state, claim))
@@ -372,13 +373,15 @@ void task_unanswered(struct tasks *tasks, struct task *task)
 
 /* ---- the store's ---- */
 
-/* What the cluster has said meanwhile may forbid that it is put off. */
+/* What was found out meanwhile may forbid that it is put off: what is allocated, or that the driver
+ * is with the kubelet. */
 static bool may_be_owed(const struct tasks *tasks, const struct task *task)
 {
     const struct claim *claim = task->claim;
 
-    return (task->before == CLAIM_ASKED && !claim->sent) ||
-           without_driver_unprepared(tasks->state, claim);
+    if (task->before == CLAIM_ASKED && !claim->sent)
+        return !task_was_elsewhere(tasks, claim);
+    return without_driver_unprepared(tasks->state, claim);
 }
 
 /* Whether it is not to be done any more: nobody waits for it; something was put off meanwhile; a

@@ -41,6 +41,13 @@ static uint64_t moved_ms(const struct world *w)
     return ms;
 }
 
+static void all_committed(struct world *w)
+{
+    while (w->pending)
+        committed(w);
+    ignore_all(w);
+}
+
 static void gone_and_moved(struct world *w)
 {
     driver_deregister(w, 1);
@@ -257,13 +264,6 @@ static void is_back(struct world *w, uint64_t instance)
     devicemgr_run(w->mgr);
 }
 
-static void all_committed(struct world *w)
-{
-    while (w->pending)
-        committed(w);
-    ignore_all(w);
-}
-
 /* The kubelet has unprepared c1 by itself, with which a container ran, and nobody else will ask for
  * it. */
 static void c1_used_moved_and_back(struct world *w)
@@ -332,6 +332,30 @@ static void what_was_never_sent_here_may_have_been_there(void **state)
     pass(w, CLAIM_HOLD_MS);
     expect_with(w, "claim 5 refused 14", NULL);
     expect_with(w, "claim 6 refused 14", NULL);
+}
+
+/* Likewise: that it is there is found out after it was asked for, or while it is put off. */
+static void nor_is_it_put_off_if_that_is_found_out_since(void **state)
+{
+    struct world *w = *state;
+
+    driver_up(w, 1, DRIVER);
+    driver_deregister(w, 1);
+    prepare(w, 5, "c1");
+    prepare(w, 6, "c2");
+    ignore_all(w);
+    all_committed(w);
+    claim_cancelled(w, 5);
+    claim_cancelled(w, 6);
+    unprepare(w, 7, "c1");
+    expect(w, "commit claim c1 *");
+    assert_true(moved(w, 9, "/k/9.sock"));
+    unprepare(w, 8, "c2");
+    all_committed(w);
+    assert_string_equal(claim_on_disk(w, "c1", DRIVER), "asked");
+    pass(w, CLAIM_HOLD_MS);
+    expect_with(w, "claim 7 refused 14", NULL);
+    expect_with(w, "claim 8 refused 14", NULL);
 }
 
 /* Likewise; nobody knew that it was there when it was asked to unprepare it. */
@@ -705,6 +729,7 @@ int main(void)
         CLAIMS_TEST(nor_over_a_restart),
         CLAIMS_TEST(but_what_it_asks_for_since_is),
         CLAIMS_TEST(what_was_never_sent_here_may_have_been_there),
+        CLAIMS_TEST(nor_is_it_put_off_if_that_is_found_out_since),
         CLAIMS_TEST(and_is_in_the_way_if_that_is_found_out_too_late),
         CLAIMS_TEST(at_a_start_too),
         CLAIMS_TEST(what_waits_for_it_is_asked_there),
