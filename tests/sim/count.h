@@ -105,6 +105,7 @@
     X(HOME_OWED, "unprepares beside that put off")                                                 \
     X(HOME_OWED_UNANSWERED, "those of what the driver never told of")                              \
     X(HOME_UNANSWERED, "prepares that were done and not answered")                                 \
+    X(HOME_UNANSWERED_UNPREPARE, "unprepares of which that is so")                                 \
     X(HOME_SETTLED, "claims unprepared where the kubelet's books have them not")                   \
     X(HOME_SETTLED_BACK, "those whose driver was back")                                            \
     X(HOME_SETTLE_USED, "claims left alone where they have")                                       \

@@ -39,8 +39,9 @@ void home_claim_begins(struct home_world *h, size_t claim)
 bool home_allocate(struct home_world *h, size_t claim)
 {
     struct hw_claim *is = &h->claims[claim];
-    unsigned first = rng_percent(&h->rng, 60) ? h->drivers[is->driver].freed
-                                              : (unsigned)rng_below(&h->rng, HW_DEVICES);
+    unsigned first = rng_percent(&h->rng, h->lossy ? 30 : 60)
+                         ? h->drivers[is->driver].freed
+                         : (unsigned)rng_below(&h->rng, HW_DEVICES);
 
     for (unsigned i = 0; i < HW_DEVICES; i++) {
         is->device = (first + i) % HW_DEVICES;

@@ -8,10 +8,11 @@
 
 #include "cri-proto/dra_v1.pb-c.h"
 #include "tests/sim/home_world.h"
+#include "tests/sim/promise.h"
 
-#define CODE_UNKNOWN 2
-/* How often one dies over a call to prepare a claim that it has done. */
-#define DIES_PERCENT 12
+/* How often one dies over a call that it has done; how often it is too late, then. */
+#define DIES_PERCENT(h) ((h)->lossy ? 40 : 12)
+#define LATE_PERCENT(h) ((h)->lossy ? 30 : 5)
 
 static const char *const NAMES[HW_DRIVERS] = {"home0.example.com", "home1.example.com"};
 
@@ -135,8 +136,8 @@ void home_ops_end(struct home_world *h, uint64_t instance)
         if (!op->call || (instance && op->instance != instance))
             continue;
         decide(h, op, rng_percent(&h->rng, 50));
-        if (op->prepare && !op->failed)
-            count_add(COUNT_HOME_UNANSWERED);
+        if (!op->failed)
+            count_add(op->prepare ? COUNT_HOME_UNANSWERED : COUNT_HOME_UNANSWERED_UNPREPARE);
         *op = (struct hw_op){0};
     }
 }
@@ -228,6 +229,23 @@ static void answer(struct home_world *h, struct hw_op *op)
     home_shim_run(h);
 }
 
+/* Nobody waits any more, and what is answered is lost. */
+static void is_late(struct home_world *h, struct hw_op *op)
+{
+    const struct hw_op is = *op;
+    struct hw_claim *claim = &h->claims[is.claim];
+
+    *op = (struct hw_op){0};
+    count_add(is.prepare ? COUNT_HOME_UNANSWERED : COUNT_HOME_UNANSWERED_UNPREPARE);
+    home_note(h, "call %" PRIu64 " on c%zu takes too long", is.call, is.claim);
+    claim->failed_ms = h->now_ms;
+    claim->tried = claim->tried || !is.prepare;
+    claim->in_use = false;
+    devicemgr_claim_answered(h->core, h->now_ms, is.call, CODE_DEADLINE_EXCEEDED, "it is late",
+                             NULL, 0);
+    home_shim_run(h);
+}
+
 static bool is_in_books(const struct home_world *h, const struct hw_op *op)
 {
     const struct hw_claim *claim = &h->claims[op->claim];
@@ -262,8 +280,10 @@ void home_op_proceeds(struct home_world *h, struct hw_op *op)
             count_add(COUNT_HOME_SETTLED_BACK);
     } else if (!op->decided) {
         decide(h, op, !fails);
-        if (!h->calm && op->prepare && rng_percent(&h->rng, DIES_PERCENT))
+        if (!h->calm && rng_percent(&h->rng, DIES_PERCENT(h)))
             home_driver_dies(h, op->instance);
+    } else if (!h->calm && !op->failed && rng_percent(&h->rng, LATE_PERCENT(h))) {
+        is_late(h, op);
     } else {
         answer(h, op);
     }

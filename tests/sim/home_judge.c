@@ -182,7 +182,7 @@ static bool was_well(const struct home_world *h, size_t id)
 static void check_refused(struct home_world *h, size_t id, int code)
 {
     const struct hw_claim *claim = &h->claims[id];
-    bool of_driver = code == CODE_UNKNOWN;
+    bool of_driver = code == CODE_UNKNOWN || code == CODE_DEADLINE_EXCEEDED;
 
     check_that(h->w, of_driver || code == CODE_UNAVAILABLE, "a claim is refused with %d", code);
     check_that(h->w, !of_driver || claim->failed_ms == h->now_ms,

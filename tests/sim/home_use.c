@@ -22,8 +22,7 @@ static bool is_as_told(const struct home_world *h, size_t claim)
 {
     const struct hw_claim *is = &h->claims[claim];
 
-    return is->has && has_device(h, claim, is->given) &&
-           (is->by_shim || home_shim_is_stored(h));
+    return is->has && has_device(h, claim, is->given) && (is->by_shim || home_shim_is_stored(h));
 }
 
 void home_use_note(struct home_world *h, const struct hw_pod *pod)

@@ -12,6 +12,7 @@
 /* So often the runtime is listed unasked. */
 #define LIST_STEPS 20
 #define WATCHED_PERCENT 80
+#define LOSSY_PERCENT 33
 
 void home_note(const struct home_world *h, const char *format, ...)
 {
@@ -78,7 +79,7 @@ static void happen(struct home_world *h)
 
     if (what < 30)
         home_pod_proceeds(h, pod);
-    else if (what < 33)
+    else if (what < (h->lossy ? 35 : 33))
         home_pod_trouble(h, pod);
     else if (what < 37)
         home_pod_comes(h);
@@ -155,14 +156,15 @@ static void rest(struct home_world *h)
 static void begin(struct home_world *h)
 {
     h->now_ms = 10000000;
+    h->lossy = rng_percent(&h->rng, LOSSY_PERCENT);
     h->watched = h->agent = rng_percent(&h->rng, WATCHED_PERCENT);
     for (size_t d = 0; d < HW_DRIVERS; d++) {
         struct hw_driver *driver = &h->drivers[d];
 
-        driver->stays = rng_percent(&h->rng, 45);
+        driver->stays = rng_percent(&h->rng, h->lossy ? 80 : 45);
         driver->same_names = rng_percent(&h->rng, 35);
         driver->shares_said = rng_percent(&h->rng, 50);
-        driver->fails_percent = rng_percent(&h->rng, 30) ? 60 : 10;
+        driver->fails_percent = rng_percent(&h->rng, h->lossy ? 50 : 30) ? 60 : 10;
     }
     home_shim_start(h);
 }

@@ -3,8 +3,8 @@
  * the shim, with the kubelet itself, or with both at once while they are moved over, and back. The
  * kubelet asks at either place, and has books of its own; pods share claims, and are deleted by
  * force, after which the cluster gives their devices to others while their containers run; drivers
- * die over calls that they may have done; the agent is away; a store fails, and a shim is killed at
- * any time.
+ * die over calls that they may have done, or answer too late, in a third of the worlds very often;
+ * the agent is away; a store fails, and a shim is killed at any time.
  *
  * It is one of its own since the large world's drivers know one home only, so that what they have
  * is what the shim has made of it. Here the kubelet changes it beside the shim.
@@ -174,6 +174,7 @@ struct home_world {
     uint64_t list_due_ms;    /* one is wanted by then; 0: need not be */
     uint64_t listed_from_ms; /* when the list under way was asked for */
 
+    bool lossy; /* many answers are lost in this world, and claims are allocated anew more often */
     bool watched, agent;     /* there is one in this world; it is connected */
     bool sliced[HW_DRIVERS]; /* the node's own pool of it has a slice that the shim was told of */
     uint64_t commit;         /* under way; 0: none */
