@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "devicemgr/books/facts.h"
+#include "devicemgr/rules/lifted.h"
 #include "devicemgr/rules/tainted.h"
 #include "devicemgr/things/moment.h"
 
@@ -24,6 +25,7 @@ struct holder {
     const char *pod_uid;
     const char *resource, *id;
     const struct consumers *consumers; /* of a claim; NULL: nothing is known of them */
+    bool published;                    /* the cluster has its taints from here, whoever set them */
     bool over;
     bool untold;                           /* they will be: what is tolerated is not known yet */
     const struct tolerations *tolerations; /* of a claim, as the cluster has them; NULL: none */
@@ -31,12 +33,14 @@ struct holder {
 
 /* ---- one holder ---- */
 
+/* A taint that is not in force, and only asked about, is nobody's yet. */
 static bool is_the_clusters(const struct holder *holder, const struct taint *taint)
 {
     bool extended = holder->consumers && holder->consumers->extended;
+    bool published = holder->published && !holder->walk->taint;
 
-    return (taint->source == TAINT_BY_SLICE || taint->source == TAINT_BY_RULE) && !extended &&
-           !holder->untold;
+    return (taint->source == TAINT_BY_SLICE || taint->source == TAINT_BY_RULE || published) &&
+           !extended && !holder->untold;
 }
 
 static bool look_at_taint(void *user, const struct taint *taint)
@@ -96,6 +100,60 @@ static void look_at_ids(struct walk *walk, const char *pod_uid, const char *reso
     }
 }
 
+/* The claim that the pod has it by; NULL: none is known. */
+static const struct claim *claim_of(const struct state *state, const char *pod_uid,
+                                    const char *resource, const char *id,
+                                    const struct granted_device **device)
+{
+    const struct claim *found = NULL;
+
+    for (const struct claim *claim = state->claims.by_key; claim; claim = claim->hh.next) {
+        const struct consumers *consumers = consumers_find(state->tainted.consumers, claim->uid);
+
+        for (size_t i = 0; strcmp(claim->driver, LIFT_DRIVER) == 0 && i < claim->devices.len; i++) {
+            if (!lifted_is_device(&claim->devices.v[i], resource, id))
+                continue;
+            *device = &claim->devices.v[i];
+            found = claim;
+            if (consumers && ids_contain(&consumers->reserved_for, pod_uid))
+                return found;
+        }
+    }
+    return found;
+}
+
+/* What is published the cluster's controller sees itself, and what its claim tolerates. */
+static void look_at_claimed(struct walk *walk, const struct allocation *allocation)
+{
+    const struct state *state = walk->state;
+    const char *resource = allocation->resource;
+
+    for (size_t i = 0; i < allocation->ids.len; i++) {
+        const char *id = allocation->ids.v[i];
+        const struct granted_device *device;
+        const struct claim *claim = claim_of(state, allocation->pod_uid, resource, id, &device);
+        struct holder holder = {
+            .walk = walk, .pod_uid = allocation->pod_uid, .resource = resource, .id = id};
+
+        if (!is_meant(walk, resource, id))
+            continue;
+        if (claim) {
+            holder.published = true;
+            holder.consumers = consumers_find(state->tainted.consumers, claim->uid);
+            holder.untold = !holder.consumers;
+            holder.tolerations = consumers_tolerations(holder.consumers, claim->driver,
+                                                       device->pool, device->device);
+        }
+        look_at(&holder);
+    }
+}
+
+static bool is_claimed(const struct state *state, const struct allocation *allocation)
+{
+    return allocation->claimed && state->settings.cluster &&
+           lifted_is(state, resources_find(state->resources, allocation->resource));
+}
+
 static bool may_be_tainted(const struct state *state, const char *resource)
 {
     const struct health_guard *guard;
@@ -109,7 +167,11 @@ static void look_at_plugins(struct walk *walk)
     const struct state *state = walk->state;
 
     for (const struct allocation *a = state->allocations.by_key; a; a = a->hh.next) {
-        if (walk->taint || may_be_tainted(state, a->resource))
+        if (!walk->taint && !may_be_tainted(state, a->resource))
+            continue;
+        if (is_claimed(state, a))
+            look_at_claimed(walk, a);
+        else
             look_at_ids(walk, a->pod_uid, a->resource, &a->ids);
     }
     for (const struct kubelet_hold *hold = state->kubelet.holds; hold; hold = hold->hh.next) {

@@ -20,7 +20,7 @@
 /* ---- which resources ---- */
 
 /* Those that are shown: it is the same book. */
-static bool is_lifted(const struct state *state, const struct resource *resource)
+bool lifted_is(const struct state *state, const struct resource *resource)
 {
     return resource && resource->shown.version != 0 &&
            state_settings_of(state, resource->name)->dra;
@@ -44,7 +44,7 @@ uint64_t lifted_version(const struct state *state)
     uint64_t newest = 0, len = 0;
 
     for (const struct resource *r = state->resources; r; r = r->hh.next) {
-        if (!is_lifted(state, r))
+        if (!lifted_is(state, r))
             continue;
         newest = r->shown.base > newest ? r->shown.base : newest;
         len++;
@@ -62,7 +62,7 @@ void lifted_each(const struct state *state,
     for (size_t i = 0; i < names.len; i++) {
         const struct resource *resource = resources_find(state->resources, names.v[i]);
 
-        if (is_lifted(state, resource)) {
+        if (lifted_is(state, resource)) {
             const struct devicemgr_lifted lifted = lifted_of(resource, pool);
 
             each(user, &lifted);
@@ -211,7 +211,7 @@ void lifted_devices(const struct state *state, const char *name,
     struct said said = {.state = state, .resource = resource};
     bool has;
 
-    if (!is_lifted(state, resource))
+    if (!lifted_is(state, resource))
         return;
     has = lifted_name_attribute(name, attribute);
     said.settings = state_settings_of(state, name);
@@ -276,4 +276,13 @@ bool lifted_find(const struct state *state, const struct lift_marker *marker, co
             *id = is->devices.items[i].id;
     }
     return name;
+}
+
+bool lifted_is_device(const struct granted_device *granted, const char *resource, const char *id)
+{
+    const char *pool = strchr(granted->pool, '/'); /* behind the node's name */
+    char device[LIFTED_NAME_BYTES];
+
+    lifted_name_device(id, device);
+    return pool && is_pool_of(resource, pool + 1) && strcmp(granted->device, device) == 0;
 }

@@ -9,7 +9,12 @@
 
 #include "devicemgr/lift.h"
 
+struct granted_device;
+struct resource;
 struct state;
+
+/* Whether it is published; NULL: there is none. */
+bool lifted_is(const struct state *state, const struct resource *resource);
 
 uint64_t lifted_version(const struct state *state);
 void lifted_each(const struct state *state,
@@ -23,5 +28,7 @@ void lifted_devices(const struct state *state, const char *name,
  * state, or from `marker`. */
 bool lifted_find(const struct state *state, const struct lift_marker *marker, const char **resource,
                  const char **id) __attribute__((warn_unused_result));
+/* Whether what is allocated to a claim of the driver is this device. */
+bool lifted_is_device(const struct granted_device *granted, const char *resource, const char *id);
 
 #endif

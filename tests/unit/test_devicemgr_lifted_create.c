@@ -6,6 +6,8 @@
 #include "cri-proto/dra_v1.pb-c.h"
 #include "devicemgr/counts.h"
 #include "devicemgr/lift.h"
+#include "devicemgr/operator.h"
+#include "devicemgr/taints.h"
 #include "devicemgr/things/limits.h"
 #include "shown_world.h"
 
@@ -353,6 +355,103 @@ static void it_cannot_be_asked_for_by_annotation(void **state)
     expect_with(w, "verdict 11 refused 3", "is asked for by ResourceClaims", NULL);
 }
 
+/* ---- who goes for a taint ---- */
+
+/* Pod u1 has g0 by claim c1, in a cluster that evicts. */
+static void u1_has_g0_by_claim(struct world *w)
+{
+    w->settings.cluster = true;
+    devicemgr_set_settings(w->mgr, w->now_ms, &w->settings);
+    devicemgr_restored(w->mgr, w->now_ms);
+    kubelet_lists(w);
+    driver_up(w, 1, DEVICEMGR_LIFT_DRIVER);
+    gpus_up(w, "g0");
+    sandbox_ran(w, "u1", "s-u1", 0);
+    prepared(w, 5, "c1", G0);
+    made_of_known(w, 11, "u1", G0);
+}
+
+static void consumers_are(struct world *w, bool extended, const char *tolerated)
+{
+    const char *const uids[] = {"u1"};
+    const struct devicemgr_claim_toleration toleration = {
+        .driver = DEVICEMGR_LIFT_DRIVER,
+        .pool = "node-1/" GPU,
+        .device = "g0",
+        .toleration = {
+            .key = tolerated ? tolerated : "", .op = "Exists", .value = "", .effect = ""}};
+    const struct devicemgr_claim_consumers consumers = {.extended = extended,
+                                                        .reserved_for = uids,
+                                                        .reserved_for_len = 1,
+                                                        .tolerations = &toleration,
+                                                        .tolerations_len = tolerated != NULL};
+
+    devicemgr_claim_consumers(w->mgr, w->now_ms, "c1", &consumers);
+    devicemgr_taints_told(w->mgr, w->now_ms);
+    devicemgr_run(w->mgr);
+}
+
+/* All that there is to store is. Whether u1 was asked to be evicted. */
+static bool goes(struct world *w)
+{
+    bool asked = false;
+
+    do {
+        for (const struct world_line *line = w->lines; line; line = line->next)
+            asked = asked || strncmp(line->text, "evict u1 ", 9) == 0;
+        ignore_all(w);
+    } while (w->pending && (committed(w), true));
+    return asked;
+}
+
+static void taint_g0(struct world *w)
+{
+    devicemgr_taint(w->mgr, w->now_ms, 900, GPU, "g0", "k:NoExecute", 0, "dust", 1, false);
+    devicemgr_run(w->mgr);
+}
+
+/* Which sees the taint, as it is published, and what the claim tolerates. */
+static void the_cluster_evicts_who_has_it_by_a_claim(void **state)
+{
+    struct world *w = *state;
+
+    u1_has_g0_by_claim(w);
+    taint_g0(w);
+    assert_false(goes(w)); /* it has not said yet whose it is */
+    consumers_are(w, false, NULL);
+    assert_false(goes(w));
+    pass(w, 600000);
+    assert_false(goes(w));
+}
+
+/* kubernetes/kubernetes#141290 */
+static void but_of_an_extended_resource_s_claim(void **state)
+{
+    struct world *w = *state;
+
+    u1_has_g0_by_claim(w);
+    consumers_are(w, true, "k");
+    taint_g0(w);
+    assert_false(goes(w));
+    consumers_are(w, true, "another");
+    assert_true(goes(w));
+}
+
+/* Nothing is published then. */
+static void nor_once_it_is_published_no_more(void **state)
+{
+    struct world *w = *state;
+
+    u1_has_g0_by_claim(w);
+    consumers_are(w, false, NULL);
+    taint_g0(w);
+    assert_false(goes(w));
+    w->settings.resources_len = 0;
+    devicemgr_set_settings(w->mgr, w->now_ms, &w->settings);
+    devicemgr_run(w->mgr);
+    assert_true(goes(w));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -369,6 +468,9 @@ int main(void)
         lift_test(and_is_tainted_until_it_is_gone),
         lift_test(moved_back_it_is_unhealthy_while_claimed),
         lift_test(it_cannot_be_asked_for_by_annotation),
+        lift_test(the_cluster_evicts_who_has_it_by_a_claim),
+        lift_test(but_of_an_extended_resource_s_claim),
+        lift_test(nor_once_it_is_published_no_more),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
