@@ -117,7 +117,7 @@ def test_devices(two_pods):
     assert without(g0, "since") == {
         "resource": GPU, "id": "g0", "health": "healthy", "free": False, "kubelet": "unhealthy",
         "numaNodes": [1], "holdersTotal": 1, "cordon": None, "withdrawn": False,
-        "withdrawal": None,
+        "withdrawal": None, "published": None,
         "holders": [{"namespace": "default", "pod": "web", "uid": web.uid, "container": "main",
                      "state": "running"}]}
     assert (n2["id"], n2["health"], n2["free"], n2["holders"]) == ("n2", "healthy", True, [])

@@ -51,6 +51,8 @@ _BUSY = {"cluster/test_kills.py": 1, "cluster/test_lives.py": 1, "cluster/test_k
          "integration/test_install.py": 0.75, "integration/test_equivalence.py": 0.75}
 _UNIT_PROCESSORS = 0.25
 _ONLY_COMPUTE = ("analysis",)
+# Of what has only the time that others leave: that ends what hangs, and says nothing of how fast it is.
+_GIVES_WAY_S = 3600
 # They can be asked for many rounds.
 _PYTHON_SECONDS_MAX = dict.fromkeys(("cluster", "package", "integration/test_kill_storm.py",
                                      "e2e/test_kill_storm.py"), 4 * 3600)
@@ -169,7 +171,7 @@ class Suite:
                     f"{level} {build.name}", f"seeds-{begin}-{end - 1}",
                     [[build.directory / "tests/sim/sim", "--from", str(begin), "--seeds",
                       str(end - begin)]], _count_last_line, env=_SANITIZER, gives_way=True,
-                    long=200, seconds_max=max(900, seeds // 10)))
+                    long=200, seconds_max=max(_GIVES_WAY_S, seeds // 10)))
         return jobs
 
     def _mutants(self, level, name):
@@ -177,7 +179,7 @@ class Suite:
         return [self.release.job_of(
             f"{name} {self.release.name}", name,
             [[TESTS / level / "mutants.sh", self.release.directory]], _count_last_line,
-            env={"JOBS": "1"}, gives_way=True, long=100, seconds_max=1800)]
+            env={"JOBS": "1"}, gives_way=True, long=100, seconds_max=_GIVES_WAY_S)]
 
     # ---- for as long as one says ----
 
@@ -238,7 +240,7 @@ class Suite:
                               [*program, *sorted(corpus.iterdir()),
                                *sorted((TESTS / "fuzz/past" / name).glob("*"))],
                               [*program, "-seed=1", f"-runs={runs}", learned, corpus],
-                              long=40, seconds_max=900)
+                              long=40, seconds_max=_GIVES_WAY_S)
 
     def _fuzz_long(self, level, name):
         """Random ones for some time; what is learned is kept for the next time."""
