@@ -88,7 +88,8 @@ static void take_back(struct ends *ends, struct end_stop *stop)
 
     if (!actions_drop(&state->actions, ACTION_STOP_CONTAINER, stop->op, 0))
         action_push(&state->actions, ACTION_STOP_CANCEL, stop->op);
-    end_stop_free(end_stop_take(ends, stop->op));
+    HASH_DEL(ends->stops, stop);
+    end_stop_free(stop);
 }
 
 static uint64_t pod_grace_ms(const struct devicemgr_container *container)

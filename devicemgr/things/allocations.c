@@ -101,8 +101,10 @@ static void group_add(struct allocations *table, struct allocation *allocation)
 static void group_remove(struct allocations *table, const struct allocation *allocation)
 {
     struct pod_group *group = group_find(table, allocation->pod_uid);
-    struct allocation **link = &group->first;
+    struct allocation **link;
 
+    assert(group);
+    link = &group->first;
     while (*link != allocation)
         link = &(*link)->pod_next;
     *link = allocation->pod_next;

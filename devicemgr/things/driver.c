@@ -44,7 +44,11 @@ const struct driver_instance *drivers_find_instance(const struct drivers *table,
 
 static struct driver_instance *edit_instance(struct drivers *table, uint64_t number)
 {
-    return (struct driver_instance *)drivers_find_instance(table, number);
+    struct driver_instance *instance =
+        (struct driver_instance *)drivers_find_instance(table, number);
+
+    assert(instance);
+    return instance;
 }
 
 static int by_name(const void *a, const void *b)

@@ -17,7 +17,7 @@ static char *join(const char *const *parts, size_t parts_len, char *small, size_
 
     for (size_t i = 0; i < parts_len; i++)
         bytes += strlen(parts[i]) + 1;
-    key = end = bytes <= small_bytes ? small : mem_alloc(bytes, 1);
+    key = end = small && bytes <= small_bytes ? small : mem_alloc(bytes, 1);
     for (size_t i = 0; i < parts_len; i++)
         end = stpcpy(end, parts[i]) + 1;
     *key_bytes = bytes;

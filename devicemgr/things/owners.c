@@ -1,5 +1,6 @@
 #include "devicemgr/things/owners.h"
 
+#include <assert.h>
 #include <string.h>
 
 static struct owners *find(struct owners *all, const char *const *parts, size_t parts_len)
@@ -45,6 +46,7 @@ void owners_remove(struct owners **all, const char *const *parts, size_t parts_l
     struct owners *owners = find(*all, parts, parts_len);
     size_t at = 0;
 
+    assert(owners);
     while (owners->v[at] != owner)
         at++;
     owners->len--;

@@ -88,9 +88,10 @@ void run_ask(struct run *run, const char *method, const struct query *query, con
 
 bool run_too_long(struct run *run, const struct query *query)
 {
-    if (query->too_long)
-        run_end(run, AGENT__V1__OUTCOME__REFUSED, "its names are too long", 0);
-    return query->too_long;
+    if (!query->too_long)
+        return false;
+    run_end(run, AGENT__V1__OUTCOME__REFUSED, "its names are too long", 0);
+    return true;
 }
 
 void run_ask_json(struct run *run, const char *method, const struct query *query, const char *type,

@@ -1,8 +1,10 @@
 """C and C++ without what clang warns of, and without what cppcheck finds.
 
-gcc's warnings are errors in each build. clang's come from its front end: nothing is generated.
+gcc's warnings are errors in each build; here it also follows what may happen along each way through the functions of a file.
+clang's come from its front end: nothing is generated.
 """
 
+import os
 import subprocess
 
 import pytest
@@ -24,6 +26,21 @@ def test_clang_warns_of_nothing(room):
             compiler = "clang" if one.language == "c" else "clang++"
             said += subprocess.run([compiler, "-fsyntax-only", *one.arguments], check=False, cwd=one.directory,
                                    stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True).stdout
+    if said:
+        pytest.fail(said, pytrace=False)
+
+
+@pytest.mark.parametrize("room", [one for one in ROOMS if not one.startswith("tests/")])
+def test_gcc_follows_no_way_to_a_fault(room):
+    """Without optimization: with it a function of a function of a table takes hours. What hangs in something that
+    hangs in what the caller has, gcc 12 takes for lost wherever a loop is left; LeakSanitizer looks for
+    leaks in each test."""
+    said = ""
+    for one in OURS:
+        if one.room == room and one.language == "c":
+            said += subprocess.run(["gcc", *one.arguments, "-O0", "-fanalyzer", "-Wno-analyzer-malloc-leak", "-Wno-cpp", "-S",
+                                    "-o", os.devnull], check=False, cwd=one.directory, stdout=subprocess.PIPE,
+                                   stderr=subprocess.STDOUT, text=True).stdout
     if said:
         pytest.fail(said, pytrace=False)
 
