@@ -41,6 +41,8 @@ def test_a_cordoned_device(cluster, steer, unit):
     assert cluster.devices_of("old") == [("main", ["one0"])] * 2
     cluster.delete("old")
     cluster.wait_gone("old")
+    cluster.wait(lambda: not cluster.node.known_devices(ONE) and cluster.allocatable(ONE) == 0,
+                 "nor has it any when a kubelet that has just started is shown what is so")
     cluster.create(pod("new", container("main", {ONE: 1})))
     cluster.wait_unscheduled("new")
     steer("uncordon", ONE, "one0")
