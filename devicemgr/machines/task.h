@@ -31,9 +31,10 @@
  * is let go of, once no container runs with it: the kubelet has it in its own books, and unprepares
  * it there.
  *
- * Seven files: tasks.c, the table and who asks; task.c, which is called by it, what is done;
+ * Eight files: tasks.c, the table and who asks; task.c, which is called by it, what is done;
  * task_owed.c, task_users.c, task_moved.c, task_answer.c and task_why.c, which both call, what is
- * owed, who uses a claim, what is let go of, how requests end, and what they wait for.
+ * owed, who uses a claim, what is let go of, how requests end, and what they wait for; and
+ * task_find.c, which they all do.
  */
 #ifndef DEVICEMGR_MACHINES_TASK_H
 #define DEVICEMGR_MACHINES_TASK_H
@@ -255,12 +256,15 @@ bool task_was_elsewhere(const struct tasks *tasks, const struct claim *claim);
 /* The claim is the kubelet's, and nothing is left to be done for it here. */
 bool task_is_the_kubelets(const struct tasks *tasks, const struct claim *claim);
 
-/* ---- task_owed.c, for both ---- */
+/* ---- task_find.c, for all ---- */
 
 /* NULL: nothing is being done for the claim. */
 const struct task *task_find(const struct tasks *tasks, const struct claim *claim);
 /* The same, to be changed. */
 struct task *task_edit(struct tasks *tasks, const struct claim *claim);
+
+/* ---- task_owed.c, for both ---- */
+
 /* Of what is in the way of preparing the claim: what is owed to its driver; NULL: nothing. */
 const struct claim *task_owed_first(const struct tasks *tasks, const struct claim *claim);
 /* Whether what is owed may be tried now. */

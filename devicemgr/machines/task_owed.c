@@ -9,19 +9,6 @@
 #include "devicemgr/things/limits.h"
 #include "devicemgr/things/moment.h"
 
-const struct task *task_find(const struct tasks *tasks, const struct claim *claim)
-{
-    const struct task *task;
-
-    HASH_FIND_PTR(tasks->by_claim, &claim, task);
-    return task;
-}
-
-struct task *task_edit(struct tasks *tasks, const struct claim *claim)
-{
-    return (struct task *)task_find(tasks, claim);
-}
-
 /* The kubelet had it in its books since the claim was asked for: then it is allocated yet, and what
  * the claim has is not the same. What it has unprepared since then may be anybody's who asks later. */
 static bool is_kept_in_books(const struct tasks *tasks, const struct task *owed,

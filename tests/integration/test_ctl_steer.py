@@ -78,6 +78,12 @@ def wait_told(shim, *expected):
     wait_until(lambda: told(shim) == list(expected), f"it is told: {expected}")
 
 
+def first_row(shim, *command):
+    """{column: its word}"""
+    head, row = [line.split() for line in ctl(shim, *command).stdout.splitlines()[:2]]
+    return dict(zip(head, row))
+
+
 def test_lists_and_status_show_what_is_cordoned(at_work, make_client, make_plugin):
     shim, client = at_work, make_client(at_work)
     make_plugin(shim, GPU, ["g0", "g1"])
@@ -97,7 +103,7 @@ def test_lists_and_status_show_what_is_cordoned(at_work, make_client, make_plugi
     assert abs(ages[0] - ages[1]) <= datetime.timedelta(seconds=1)  # each is told by its age
     head, *rows = [line.split() for line in ctl(shim, "devices").stdout.splitlines()]
     assert head[-1] == "CORDON" and [row[-1] for row in rows] == ["cordoned"] * 2
-    assert ctl(shim, "devices", "-o", "wide").stdout.splitlines()[1].split()[-1] == "dust"
+    assert first_row(shim, "devices", "-o", "wide")["REASON"] == "dust"
     assert ctl(shim, "resources").stdout.splitlines()[1].split()[-2:] == ["2", "cordoned"]
     assert ["cordon", "2"] in [line.split()[:2] for line in
                                ctl(shim, "status").stdout.splitlines()]
@@ -113,8 +119,8 @@ def test_lists_and_status_show_what_is_withdrawn(at_work, make_plugin):
     assert (row["cordoned"], row["withdrawn"], row["free"], row["kubelet"]) == (
         0, True, 0, {"devices": 0, "healthy": 0})
     for command in ("devices", "resources"):
-        assert ctl(shim, command).stdout.splitlines()[1].split()[-1] == "withdrawn"
-        assert ctl(shim, command, "-o", "wide").stdout.splitlines()[1].split()[-1] == "moved"
+        assert first_row(shim, command)["CORDON"] == "withdrawn"
+        assert first_row(shim, command, "-o", "wide")["REASON"] == "moved"
     assert device["withdrawal"]["reason"] == row["withdrawal"]["reason"] == "moved"
     (orders,) = ctl_json(shim, "status")["orders"]
     assert (orders["kind"], orders["newest"]["resource"], orders["newest"]["reason"]) == (

@@ -19,7 +19,7 @@ NOUNS = {"things/allocation": ("allocation", "allocations"),
          "machines/end": ("end", "end_evict", "end_sandbox", "end_stop"),
          "machines/create": ("creates", "create", "create_admit", "create_call", "create_forward", "create_take"),
          "machines/plugin": ("plugin", "plugin_dial", "registration", "builtin"),
-         "machines/task": ("tasks", "task", "task_answer", "task_moved", "task_owed", "task_users",
+         "machines/task": ("tasks", "task", "task_answer", "task_find", "task_moved", "task_owed", "task_users",
                           "task_why"),
          "machines/runtime": ("runtime", "listed", "rebuild", "adopt")}
 LINES_MAX = 500

@@ -24,6 +24,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/time.h>
 #include <unistd.h>
 
 #include "tests/sim/down_world.h"
@@ -34,7 +35,7 @@
 #include "tests/sim/taint_world.h"
 #include "tests/sim/world.h"
 
-#define SEED_SECONDS_MAX 60
+#define SEED_SECONDS_MAX 60 /* of a processor */
 #define FAILURES_MAX 5
 
 struct arguments {
@@ -152,10 +153,16 @@ static void print_failure(const char *what)
 /* An assertion of the core, or a run that does not end: the process is lost, the seed is not. */
 static void on_signal(int number)
 {
-    print_failure(number == SIGALRM ? "does not end" : "aborted");
+    print_failure(number == SIGPROF ? "does not end" : "aborted");
     printf("0 passed, 1 failed\n");
     fflush(stdout);
     _exit(EXIT_FAILURE);
+}
+
+/* SIGPROF after so much of a processor; 0: never. */
+static void limit(time_t seconds)
+{
+    setitimer(ITIMER_PROF, &(struct itimerval){.it_value.tv_sec = seconds}, NULL);
 }
 
 /* Of AddressSanitizer, where the build has it. */
@@ -192,7 +199,7 @@ static bool run_seed(uint64_t seed, const struct arguments *args)
                         .decisions = args->decisions != NULL};
     bool holds;
 
-    alarm(SEED_SECONDS_MAX);
+    limit(SEED_SECONDS_MAX);
     holds = run_worlds(&play, args);
     if (args->decisions)
         decisions_write(&world, args->decisions);
@@ -205,7 +212,7 @@ static bool run_seed(uint64_t seed, const struct arguments *args)
     if (!holds)
         print_failure(world.broken);
     world_fini(&world);
-    alarm(0);
+    limit(0);
     return holds;
 }
 
@@ -235,7 +242,7 @@ int main(int argc, char **argv)
     argp_parse(&ARGP, argc, argv, 0, NULL, &args);
     signal(SIGABRT, on_signal);
     signal(SIGSEGV, on_signal);
-    signal(SIGALRM, on_signal);
+    signal(SIGPROF, on_signal);
     if (__sanitizer_set_death_callback)
         __sanitizer_set_death_callback(on_death);
     while (i < args.seeds && failed < args.failures) {
