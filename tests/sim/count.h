@@ -240,7 +240,21 @@
     X(LIFT_PARTED, "pods whose device was given to two, each by a right of its own")               \
     X(LIFT_PUBLISHED, "resources that are published in the end")                                   \
     X(LIFT_RUNS, "pods with such claims that run in the end")                                      \
-    X(LIFT_RUNS_BEFORE, "pods that run with what the kubelet gave")
+    X(LIFT_RUNS_BEFORE, "pods that run with what the kubelet gave")                                \
+    X(REPLACE_TOLD, "containers made with others than the kubelet gave")                           \
+    X(REPLACE_CHOSEN, "containers made with others than were chosen before")                       \
+    X(REPLACE_SOME, "of which some stayed")                                                        \
+    X(REPLACE_AGAIN, "of which others were lost before")                                           \
+    X(REPLACE_BEHIND_INIT, "made behind an init container")                                        \
+    X(REPLACE_BACK, "made as before though what was lost is back")                                 \
+    X(REPLACE_TWO, "made with others, since another's has what the kubelet gave")                  \
+    X(REPLACE_WAITED, "refused while the kubelet lets go")                                         \
+    X(REPLACE_NO_OTHER, "refused since no other is free")                                          \
+    X(REPLACE_KILLED, "shims killed beside them")                                                  \
+    X(REPLACE_KILLED_BETWEEN, "those while the kubelet lets go")                                   \
+    X(REPLACE_LOST, "checkpoints lost beside lost devices")                                        \
+    X(REPLACE_KUBELET, "kubelets restarted beside lost devices")                                   \
+    X(REPLACE_RUNS, "pods that run with others in the end")
 
 enum count {
 #define X(name, words) COUNT_##name,

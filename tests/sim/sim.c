@@ -12,7 +12,8 @@
  *   --unasked                    nobody asks why meanwhile, which is to make no difference
  *   --settled                    the settings stay as they were
  *   --unsteered                  there is no operator, as to a device manager that knows of none
- *   --only WORLD                 of the worlds of a seed this small one: ends, taints, down, homes, lifts
+ *   --only WORLD                 of the worlds of a seed this small one: ends, taints, down, homes, lifts,
+ *                                replaced
  *
  * The last line is "N passed, N failed": properties that were looked at (property.h) and, of enough
  * seeds, situations that must be reached (count.h). The line before tells of the seeds.
@@ -32,6 +33,7 @@
 #include "tests/sim/home_world.h"
 #include "tests/sim/lift_world.h"
 #include "tests/sim/property.h"
+#include "tests/sim/replace_world.h"
 #include "tests/sim/taint_world.h"
 #include "tests/sim/world.h"
 
@@ -58,11 +60,9 @@ static struct world world;
 static const struct {
     const char *name;
     bool (*run)(struct world *w);
-} SMALL[] = {{"ends", end_world_run},
-             {"taints", taint_world_run},
-             {"down", down_world_run},
-             {"homes", home_world_run},
-             {"lifts", lift_world_run}};
+} SMALL[] = {{"ends", end_world_run},   {"taints", taint_world_run},
+             {"down", down_world_run},  {"homes", home_world_run},
+             {"lifts", lift_world_run}, {"replaced", replace_world_run}};
 
 #define SMALL_LEN (sizeof SMALL / sizeof *SMALL)
 
@@ -77,7 +77,8 @@ static const struct argp_option OPTIONS[] = {
     {"unasked", 'u', NULL, 0, "Nobody asks why", 0},
     {"settled", 'c', NULL, 0, "The settings stay as they were", 0},
     {"unsteered", 'o', NULL, 0, "There is no operator", 0},
-    {"only", 'w', "WORLD", 0, "Only this small world: ends, taints, down, homes, lifts", 0},
+    {"only", 'w', "WORLD", 0, "Only this small world: ends, taints, down, homes, lifts, replaced",
+     0},
     {"verbose", 'v', NULL, 0, "Print every event", 0},
     {0},
 };
