@@ -72,7 +72,9 @@ class _Runtime(NodeRuntime):
 
 
 class ClaimsNode(Parts):
-    """`dra`: settings of that table; `settings`: of others."""
+    """`dra`: settings of that table; `settings`: of others. lift_node.py has one whose drivers are a plugin."""
+
+    drivers = DRIVERS  # that the kubelet is to have
 
     def __init__(self, directory, seed="", dra=None, **settings):
         super().__init__(directory)
@@ -97,11 +99,16 @@ class ClaimsNode(Parts):
         self.registrations = KubeletDrivers(self.daemon.kubelet_registry_dir)
         self.kubelet = KubeletClaims(self.registrations, self.directory / "dra_manager_state",
                                      self.daemon.socket, seed)
+        self.books, self.slots = {}, {}
+        self.parts = {"kubelet": [self.kubelet], "driver": self._make_drivers(seed), "agent": [self.agent],
+                      "bridge": [self.bridge], "daemon": [self.daemon], "runtime": [self.runtime]}
+
+    def _make_drivers(self, seed):
+        """What is restarted as such."""
         self.books = {name: Book(name, _POOLS[name], seed, self.allocations, self._holders,
                                  self.runtime.cdi_files, self._is_forced) for name in DRIVERS}
         self.slots = {name: Slot(lambda *is_, name=name: self._make_driver(name, *is_)) for name in DRIVERS}
-        self.parts = {"kubelet": [self.kubelet], "driver": list(self.slots.values()), "agent": [self.agent],
-                      "bridge": [self.bridge], "daemon": [self.daemon], "runtime": [self.runtime]}
+        return list(self.slots.values())
 
     def _make_driver(self, name, instance, moved):
         services = [V1, V1BETA1] if name == GPU else [V1BETA1]
@@ -111,7 +118,7 @@ class ClaimsNode(Parts):
     def start(self):
         self.power_on(["runtime", "daemon", "agent", "bridge", "driver", "kubelet"])
         self.publish()
-        for name in DRIVERS:
+        for name in self.drivers:
             self.registrations.wait_at_work(name)
         self.server.wait_watched("resourceslices")
 
@@ -197,15 +204,19 @@ class ClaimsNode(Parts):
     def names_of(pod):
         return sorted(f"{name}/device={one.uid}" for one in pod.claims for name in one.drivers)
 
+    @staticmethod
+    def given(request):
+        """What a container was made with, to be held against names_of() its pod."""
+        return sorted(one.name for one in request.config.CDI_devices)
+
     def is_running(self, pod):
-        return self.runtime.claims_in(pod.uid) == [self.names_of(pod)]
+        return [sorted({*self.given(request)}) for request in self.runtime.running_in(pod.uid).values()] == [self.names_of(pod)]
 
     def _look(self, request, lost):
         """At what is being created."""
         pod = self.kubelet.pods[request.sandbox_config.metadata.uid]
-        names = [one.name for one in request.config.CDI_devices]
-        if sorted(names) != self.names_of(pod):
-            self.violations.append(f"{pod} gets {sorted(names)}")
+        if self.given(request) != self.names_of(pod):
+            self.violations.append(f"{pod} gets {self.given(request)}, and not {self.names_of(pod)}")
         if lost:
             self.violations.append(f"{pod} is made before {lost} are there")
         held = self._devices_of(pod)
@@ -232,7 +243,7 @@ class ClaimsNode(Parts):
             return [str(error), *(f"{pod}, runs {self.runtime.claims_in(pod.uid)}"
                                   for pod in self.kubelet.pods.values() if not pod.gone),
                     f"entries {self.kubelet.entries()}", f"failures {self.kubelet.failures}",
-                    *self.judge()]
+                    *self._left_over(), *self.judge()]
         return self._left_over() + self.judge()
 
     def _is_settled(self):

@@ -74,10 +74,13 @@ class Storm:
             return lambda: self._node.reboot(how, order, lambda: time.sleep(next(pauses)))
         if part != "driver":
             return lambda: self._restart(part, how, back)
+        return self._planned_driver(how, back, rng)
+
+    def _planned_driver(self, how, back, rng):
         which, seed = rng.randrange(len(DRIVERS)), rng.random()
         return rng.choice([lambda: self._stay_away(how, random.Random(seed)),
                            lambda: self._stay_away(how, random.Random(seed)),
-                           lambda: self._restart(part, how, back, which),
+                           lambda: self._restart("driver", how, back, which),
                            lambda: self._node.slots[DRIVERS[which]].roll_over(back)])
 
     def _restart(self, part, how, back, which=None):
@@ -106,11 +109,14 @@ class Storm:
         if len(live) >= _PODS_MAX:
             return
         shared = sorted({one for pod in live for one in pod.claims}, key=lambda one: one.uid)
-        kinds = rng.choice([[(GPU,)], [(GPU,), (NIC,), (GPU, NIC)]])
         claims = set(rng.sample(shared, min(len(shared), rng.choice([0, 0, 1, 2]))))
-        for _ in range(max(rng.randint(1, 3) - len(claims), 0 if claims else 1)):
-            claims.add(self._node.claim(*rng.choice(kinds)))
+        self._add_claims(claims, max(rng.randint(1, 3) - len(claims), 0 if claims else 1), rng)
         self._node.come(sorted(claims, key=lambda one: one.uid))
+
+    def _add_claims(self, claims, count, rng):
+        kinds = rng.choice([[(GPU,)], [(GPU,), (NIC,), (GPU, NIC)]])
+        for _ in range(count):
+            claims.add(self._node.claim(*rng.choice(kinds)))
 
     def _some_pod(self, rng, do):
         if live := self._kubelet.live():

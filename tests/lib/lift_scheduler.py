@@ -18,8 +18,9 @@ class LiftScheduler:
     def __init__(self, server, driver, node):
         self.server, self.driver, self.node = server, driver, node
         self.allocated = set()  # (pool, device)
+        self._of = {}  # {claim uid: those of it}
 
-    def _pools(self):
+    def pools(self):
         """Their slices of the highest generation, if those are all."""
         pools = collections.defaultdict(list)
         for one in list(self.server.objects["resourceslices"].values()):
@@ -34,7 +35,7 @@ class LiftScheduler:
     def offered(self):
         """{(pool, device): attributes}, of what is tainted by nothing and allocated to nobody."""
         return {(pool, device["name"]): {name: next(iter(value.values())) for name, value in device["attributes"].items()}
-                for pool, slices in self._pools() for one in slices for device in one["devices"]
+                for pool, slices in self.pools() for one in slices for device in one["devices"]
                 if all(taint["effect"] == "None" for taint in device.get("taints", []))
                 and (pool, device["name"]) not in self.allocated}
 
@@ -47,7 +48,8 @@ class LiftScheduler:
                 raise Unallocatable(f"{uid}, request {request.name}: {len(fit)} of {request.count}")
             results += [{"driver": self.driver, "pool": pool, "device": name, "request": request.name} for pool, name in fit]
             ids += [offered.pop(key)["id"] for key in fit]
-        self.allocated |= {(one["pool"], one["device"]) for one in results}
+        self._of[uid] = {(one["pool"], one["device"]) for one in results}
+        self.allocated |= self._of[uid]
         self.server.put("resourceclaims", {
             "metadata": {"name": f"claim-{uid}", "namespace": "default", "uid": uid}, "spec": {},
             "status": {"allocation": {"devices": {"results": results}}}})
@@ -55,3 +57,8 @@ class LiftScheduler:
             "metadata": {"name": f"pod-{uid}", "namespace": "default", "uid": f"pod-{uid}"}, "status": {},
             "spec": {"nodeName": self.node, "resourceClaims": [{"name": "gpu", "resourceClaimName": f"claim-{uid}"}]}})
         return sorted(ids)
+
+    def release(self, uid):
+        """The claim is gone: others may have its devices."""
+        self.allocated -= self._of.pop(uid)
+        self.server.remove("pods", f"pod-{uid}", "default")
