@@ -118,8 +118,8 @@ def test_lists_and_status_show_what_is_withdrawn(at_work, make_plugin):
     (row,) = ctl_json(shim, "resources")["items"]
     assert (row["cordoned"], row["withdrawn"], row["free"], row["kubelet"]) == (
         0, True, 0, {"devices": 0, "healthy": 0})
-    for command in ("devices", "resources"):
-        assert first_row(shim, command)["CORDON"] == "withdrawn"
+    for command, column in (("devices", "CORDON"), ("resources", "ORDERS")):
+        assert first_row(shim, command)[column] == "withdrawn"
         assert first_row(shim, command, "-o", "wide")["REASON"] == "moved"
     assert device["withdrawal"]["reason"] == row["withdrawal"]["reason"] == "moved"
     (orders,) = ctl_json(shim, "status")["orders"]
