@@ -224,7 +224,7 @@ class Suite:
             lambda _text, _statuses: _count_pytest(results),
             env={"SHIM_BUILD_DIR": str(build.directory), "SHIM_TEST_RESULTS": str(results),
                  "SHIM_BINARY": str(build.directory / "shim/cri-device-shim"), **_SANITIZER},
-            seconds_max=_PYTHON_SECONDS_MAX.get(short, _PYTHON_SECONDS_MAX.get(level, 1200)),
+            seconds_max=_PYTHON_SECONDS_MAX.get(short, _PYTHON_SECONDS_MAX.get(level, 2400)),
             alone=how == "alone", gives_way=level in _ONLY_COMPUTE,
             long=1 if how else _LONG.get(short, 1), processors=_BUSY.get(short, _PYTHON_PROCESSORS))
 
