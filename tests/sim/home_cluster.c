@@ -108,7 +108,7 @@ static void tell_all(struct home_world *h)
 
 void home_agent_acts(struct home_world *h)
 {
-    if (h->watched && rng_percent(&h->rng, h->agent ? 4 : 20)) {
+    if (h->watched && rng_percent(&h->rng, h->agent && !h->lossy ? 4 : 20)) {
         h->agent = !h->agent;
         home_note(h, "the agent is %s", h->agent ? "back" : "away");
     }

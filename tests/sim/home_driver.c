@@ -10,9 +10,12 @@
 #include "tests/sim/home_world.h"
 #include "tests/sim/promise.h"
 
-/* How often one dies over a call that it has done; how often it is too late, then. */
-#define DIES_PERCENT(h) ((h)->lossy ? 40 : 12)
-#define LATE_PERCENT(h) ((h)->lossy ? 30 : 5)
+/* How often an answer is lost, of what was done; and, in a world that is full of that, of what is
+ * prepared anew. */
+#define LOST_PERCENT 16
+#define LOST_ANEW_PERCENT 60
+/* Then it dies of it, or is too late. */
+#define DIES_PERCENT 70
 
 static const char *const NAMES[HW_DRIVERS] = {"home0.example.com", "home1.example.com"};
 
@@ -184,6 +187,7 @@ void home_driver_called(struct home_world *h, bool prepare, enum hw_looks looks,
                        .looks = looks};
     size_t slot = 0;
 
+    op.seen = h->drivers[driver_of(h, op.claim)].seen;
     home_note(h, "%s %s at %" PRIu64 " by %" PRIu64,
               looks != HW_SENT ? "settle"
               : prepare        ? "prepare"
@@ -266,11 +270,23 @@ static void is_in_use(struct home_world *h, struct hw_op *op)
     home_shim_run(h);
 }
 
+/* In a world of lost answers one that fails does so when it is to let go of something. */
+static bool fails(struct home_world *h, const struct hw_op *op)
+{
+    unsigned percent = h->drivers[driver_of(h, op->claim)].fails_percent;
+
+    return !h->calm && rng_percent(&h->rng, h->lossy && op->prepare ? 5 : percent);
+}
+
+static bool is_lost(struct home_world *h, const struct hw_op *op)
+{
+    bool anew = h->lossy && op->prepare && h->claims[op->claim].said;
+
+    return !h->calm && rng_percent(&h->rng, anew ? LOST_ANEW_PERCENT : LOST_PERCENT);
+}
+
 void home_op_proceeds(struct home_world *h, struct hw_op *op)
 {
-    bool fails =
-        !h->calm && rng_percent(&h->rng, h->drivers[driver_of(h, op->claim)].fails_percent);
-
     if (op->looks != HW_SENT && is_in_books(h, op)) {
         is_in_use(h, op);
     } else if (op->looks != HW_SENT) {
@@ -279,10 +295,11 @@ void home_op_proceeds(struct home_world *h, struct hw_op *op)
         if (h->drivers[driver_of(h, op->claim)].connected)
             count_add(COUNT_HOME_SETTLED_BACK);
     } else if (!op->decided) {
-        decide(h, op, !fails);
-        if (!h->calm && rng_percent(&h->rng, DIES_PERCENT(h)))
+        decide(h, op, !fails(h, op));
+        op->late = is_lost(h, op);
+        if (op->late && rng_percent(&h->rng, DIES_PERCENT))
             home_driver_dies(h, op->instance);
-    } else if (!h->calm && !op->failed && rng_percent(&h->rng, LATE_PERCENT(h))) {
+    } else if (op->late && !op->failed) {
         is_late(h, op);
     } else {
         answer(h, op);

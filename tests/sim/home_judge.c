@@ -105,7 +105,7 @@ void home_judge_effect(struct home_world *h, const struct hw_op *op)
             runs = runs || pod->claims[k] == op->claim;
     }
     check_that(h->w,
-               claim->life != HW_WANTED || !claim->has || !h->drivers[claim->driver].seen ||
+               claim->life != HW_WANTED || !claim->has || !op->seen ||
                    (claim->asked && claim->asks_prepare && !runs),
                "c%zu is not taken from the kubelet, which has it", op->claim);
     check_that(h->w, !home_is_used(h, op->claim),
@@ -147,7 +147,8 @@ static void check_unprepared(struct home_world *h, size_t id)
     if (!claim->taken)
         return;
     check_that(h->w,
-               home_device_is_local(claim->taken_device) || is_secret(claim) || is_unseen(h, id),
+               claim->owed || home_device_is_local(claim->taken_device) || is_secret(claim) ||
+                   is_unseen(h, id), /* or it was told so before, and nothing is sent since */
                "c%zu of other nodes, too, is truly unprepared", id);
     check_that(h->w, row_is(h, id, "owed"), "c%zu is owed, and that is durable", id);
     check_that(h->w, !home_is_used(h, id), "c%zu is not put off while a container runs with it",

@@ -14,8 +14,10 @@
 #define LIST_EVERY_MS 1000
 #define OLD_PERCENT 45
 #define STOPS_ON_PERCENT 90
+#define STOPS_SOON_PERCENT 30
 #define FORCED_PERCENT 70
 #define REALLOCATED_PERCENT 60
+#define ROOMS_KEPT 3
 #define CODE_UNAVAILABLE 14
 
 struct hw_pod *home_pod_of(struct home_world *h, unsigned uid)
@@ -235,7 +237,8 @@ void home_pod_proceeds(struct home_world *h, struct hw_pod *pod)
     if (!pod->there || pod->create || pod->state == HW_COMES)
         return;
     if (pod->deleting) {
-        if (pod->sandbox && !h->calm && rng_percent(&h->rng, STOPS_ON_PERCENT))
+        if (pod->sandbox && !h->calm &&
+            rng_percent(&h->rng, h->lossy ? STOPS_SOON_PERCENT : STOPS_ON_PERCENT))
             return; /* it has its grace period yet */
         end_sandbox(h, pod);
         if (!*h->w->broken && unprepare(h, pod))
@@ -293,25 +296,27 @@ static bool pick_claim(struct home_world *h, size_t *claim)
     return true;
 }
 
+static size_t rooms(const struct home_world *h)
+{
+    size_t len = 0;
+
+    for (size_t i = 0; i < HW_PODS; i++)
+        len += !h->pods[i].there;
+    return len;
+}
+
 void home_pod_comes(struct home_world *h)
 {
     size_t claims[HW_POD_CLAIMS], len = 0;
 
+    if (h->lossy && rooms(h) < ROOMS_KEPT)
+        return; /* they are for claims that are allocated anew */
     for (uint64_t left = rng_between(&h->rng, 1, HW_POD_CLAIMS); left > 0; left--) {
         if (pick_claim(h, &claims[len]) && (len == 0 || claims[0] != claims[len]))
             len++;
     }
     if (len > 0)
         add(h, claims, len);
-}
-
-static bool has_room(const struct home_world *h)
-{
-    for (size_t i = 0; i < HW_PODS; i++) {
-        if (!h->pods[i].there)
-            return true;
-    }
-    return false;
 }
 
 /* The cluster gives its devices away, and perhaps others to a claim that outlives it, which another
@@ -326,7 +331,7 @@ static void force(struct home_world *h, const struct hw_pod *pod)
             continue;
         claim->allocated = false;
         h->drivers[claim->driver].freed = claim->device;
-        if (!rng_percent(&h->rng, REALLOCATED_PERCENT) || !has_room(h) || !home_allocate(h, id))
+        if (!rng_percent(&h->rng, REALLOCATED_PERCENT) || rooms(h) == 0 || !home_allocate(h, id))
             continue;
         home_give_up(h, id);
         claim->prepared = claim->has = claim->by_shim = false;

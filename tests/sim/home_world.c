@@ -66,7 +66,7 @@ static void bridges(struct home_world *h)
 
 static void shim_or_kubelet_restarts(struct home_world *h)
 {
-    if (rng_percent(&h->rng, 40))
+    if (rng_percent(&h->rng, h->lossy ? 80 : 40))
         home_shim_kill(h);
     else if (rng_percent(&h->rng, 40))
         home_kubelet_restarts(h);
@@ -79,9 +79,9 @@ static void happen(struct home_world *h)
 
     if (what < 30)
         home_pod_proceeds(h, pod);
-    else if (what < (h->lossy ? 35 : 33))
+    else if (what < (h->lossy ? 36 : 33))
         home_pod_trouble(h, pod);
-    else if (what < 37)
+    else if (what < (h->lossy ? 40 : 37))
         home_pod_comes(h);
     else if (what < 54)
         home_shim_commit_ends(h, rng_percent(&h->rng, 6));

@@ -56,8 +56,10 @@ struct hw_op {
     size_t claim;
     bool prepare;
     enum hw_looks looks;
+    bool seen;    /* it was known then that its driver is with the kubelet, too */
     bool decided; /* it is done, or failed */
     bool failed;
+    bool late; /* its answer comes too late, or never */
 };
 
 struct hw_driver {
@@ -174,7 +176,8 @@ struct home_world {
     uint64_t list_due_ms;    /* one is wanted by then; 0: need not be */
     uint64_t listed_from_ms; /* when the list under way was asked for */
 
-    bool lossy; /* many answers are lost in this world, and claims are allocated anew more often */
+    bool lossy; /* many answers are lost in this world, the agent is away for long, and claims are
+                   allocated anew more often */
     bool watched, agent;     /* there is one in this world; it is connected */
     bool sliced[HW_DRIVERS]; /* the node's own pool of it has a slice that the shim was told of */
     uint64_t commit;         /* under way; 0: none */
