@@ -207,7 +207,7 @@ static bool run_seed(uint64_t seed, const struct arguments *args)
     if (!holds && !args->verbose && !args->quiet && !args->only) {
         play.recording = true;
         world_fini(&world);
-        world_run(&world, &play);
+        (void)run_worlds(&play, args);
         world_print_journal(&world);
     }
     if (!holds)
