@@ -178,6 +178,7 @@ static struct look replace(const struct state *state, const struct wanted *wante
 {
     uint64_t from_ms = UINT64_MAX;
     const struct ids *asked;
+    struct look of_pod;
 
     if (may_be_lost(&look))
         from_ms = replaceable_from_ms(state, wanted, ids);
@@ -186,6 +187,11 @@ static struct look replace(const struct state *state, const struct wanted *wante
     if (state->now_ms < from_ms) {
         look.again_ms = from_ms;
         return look;
+    }
+    of_pod = holders_of_pod(state, wanted, &answer->checks);
+    if (of_pod.step != LOOK_GO) {
+        look_fini(&look);
+        return of_pod;
     }
     if (!replaceable_choose(state, wanted, ids, &answer->ids)) {
         if (look.reason.kind == REASON_DEVICES_UNHEALTHY)

@@ -287,6 +287,29 @@ static void what_an_init_container_had_besides_is_kept(void **state)
     expect_with(w, "verdict 14 forward G=1", NULL);
 }
 
+/* Its end was not told: it is asked about, and has what its pod's next one may have. */
+static void an_init_container_hands_on_what_it_got(void **state)
+{
+    const char *holds = "u2/init=" GPU ":g0 u2=" GPU ":g0";
+    struct world *w = *state;
+
+    u1_has_lost_g0(w, "g1");
+    sandbox_ended(w, "s-u1");
+    kubelet_holds(w, holds);
+    create(w, 13, "u2", "init", GPU ":g0", NULL);
+    devicemgr_run(w->mgr);
+    takes(w, holds);
+    ignore_all(w);
+    allocated_stored(w, "G=1");
+    expect_with(w, "verdict 13 forward", NULL);
+    create_answered(w, 13, "c-u2-init");
+    create_token(w, 14, "u2", GPU ":g0");
+    expect(w, "check c-u2-init");
+    container_checked(w, false);
+    takes(w, holds);
+    expect(w, "allocate g1 *");
+}
+
 static void what_an_init_container_had_is_back(void **state)
 {
     const char *holds = "u2/init=" GPU ":g0 u2=" GPU ":g0";
@@ -468,6 +491,7 @@ int main(void)
         TEST(one_that_was_never_made_gets_another_too),
         TEST(what_stays_is_waited_for),
         TEST(what_an_init_container_had_besides_is_kept),
+        TEST(an_init_container_hands_on_what_it_got),
         TEST(what_an_init_container_had_is_back),
         TEST(who_was_given_it_too_gets_another),
         TEST(it_is_told_who_has_it),
