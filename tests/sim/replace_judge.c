@@ -155,17 +155,17 @@ static void check_kept(const struct replace_world *r, const struct rw_pod *pod,
     }
 }
 
-/* Whether the shim was told before the create that the kubelet had given any of it to another, which
- * has no other in its place. */
+/* Whether the shim was told before the create that the kubelet had given any of it to another. What
+ * that has others in the place of need not be given up by who has it. */
 static bool is_anothers(const struct replace_world *r, const struct rw_pod *pod,
                         const struct rw_container *container, unsigned set)
 {
     for (size_t i = 0; i < RW_PODS; i++) {
         const struct rw_pod *other = &r->pods[i];
+        unsigned keeps = container->unsure ? other->containers[other->at].had : RW_ALL;
 
         if (other != pod && is_live(other) && other->read && !other->in_flight &&
-            other->read_ms < container->asked_ms &&
-            (other->given & other->containers[other->at].had & set))
+            other->read_ms < container->asked_ms && (other->given & keeps & set))
             return true;
     }
     return false;
@@ -191,7 +191,9 @@ void replace_judge_forward(struct replace_world *r, struct rw_pod *pod,
                    container->says_asked == (container->has == pod->given ? 0 : pod->given),
                "and in the place of which: %02x, not %02x", container->says_asked, pod->given);
     check_kept(r, pod, container);
-    check_that(r->w, container->lost || !(added & r->kubelet_healthy & ~told_to_others(r, pod)),
+    check_that(r->w,
+               container->lost ||
+                   !(added & r->kubelet_healthy & ~r->kubelet_owed & ~told_to_others(r, pod)),
                "nothing is in the place of another that the kubelet may give away: %02x", added);
     if (!pod->token)
         added = container->has & ~had;
@@ -211,14 +213,13 @@ static unsigned others_in_place(const struct replace_world *r, const struct rw_p
 }
 
 /* Another container may be about to be made, and to have what looks free. */
-static bool another_waits(const struct replace_world *r, const struct rw_pod *pod)
+static bool another_waits(const struct replace_world *r, const struct rw_pod *but)
 {
     for (size_t i = 0; i < RW_PODS; i++) {
-        for (size_t k = 0; k < RW_CONTAINERS; k++) {
-            if (&r->pods[i] != pod && is_live(&r->pods[i]) &&
-                !replace_container_lives(&r->pods[i].containers[k]))
-                return true;
-        }
+        const struct rw_pod *pod = &r->pods[i];
+
+        if (pod != but && is_live(pod) && !replace_container_lives(&pod->containers[pod->at]))
+            return true;
     }
     return false;
 }
@@ -226,7 +227,8 @@ static bool another_waits(const struct replace_world *r, const struct rw_pod *po
 void replace_judge_refused(struct replace_world *r, const struct rw_pod *pod,
                            const struct rw_container *container, const char *message)
 {
-    unsigned free = r->said_healthy & ~others_have(r, container) & ~others_keep(r, pod);
+    unsigned free = r->said_healthy & ~others_have(r, container) & ~others_keep(r, pod) &
+                    ~told_to_others(r, pod);
 
     if (strstr(message, "once the kubelet gives them to nobody"))
         count_add(COUNT_REPLACE_WAITED);
@@ -261,6 +263,16 @@ static void check_shared(const struct replace_world *r)
     }
 }
 
+/* Whether the shim must know what the kubelet has given to the pod. */
+static bool is_told(const struct rw_pod *pod)
+{
+    bool told = pod->read;
+
+    for (size_t k = 0; k < RW_CONTAINERS; k++)
+        told = told || (pod->containers[k].known && replace_container_lives(&pod->containers[k]));
+    return told && pod->in_books;
+}
+
 static void check_shown(const struct replace_world *r, const struct rw_pod *pod)
 {
     for (size_t k = 0; k < RW_CONTAINERS; k++) {
@@ -273,7 +285,7 @@ static void check_shown(const struct replace_world *r, const struct rw_pod *pod)
                    "what is in the place of another the kubelet is not offered: %02x of u%u", in,
                    pod->uid);
     }
-    check_that(r->w, !pod->read || !(pod->given & r->shown & ~r->shown_held),
+    check_that(r->w, !is_told(pod) || !(pod->given & r->shown & ~r->shown_held),
                "what was asked for stays the pod's to the kubelet: %02x of u%u", pod->given,
                pod->uid);
 }

@@ -46,6 +46,9 @@ void replace_kubelet_takes_list(struct replace_world *r)
     if (r->kubelet_version == 0)
         replace_judge_first_list(r);
     r->kubelet_healthy = r->shown_healthy;
+    r->kubelet_owed = 0;
+    for (size_t i = 0; i < r->read.len; i++)
+        r->kubelet_owed |= r->read.entries[i].given;
     r->kubelet_version = r->shown_version;
     replace_note(r, "the kubelet takes list %u: healthy %02x", (unsigned)r->kubelet_version,
                  r->kubelet_healthy);

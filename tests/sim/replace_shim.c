@@ -347,8 +347,11 @@ void replace_shim_start(struct replace_world *r)
     replace_pods_shim_started(r);
     devicemgr_restored(r->core, r->now_ms);
     devicemgr_kubelet_listed(r->core, r->now_ms);
-    r->list_wanted = true; /* as a lister that has connected */
-    replace_kubelet_is_read(r);
+    r->list_wanted = true;        /* as a lister that has connected */
+    if (rng_percent(&r->rng, 60)) /* else that takes longer */
+        replace_kubelet_is_read(r);
+    else
+        replace_shim_run(r);
     if (r->up && !r->dialled && !r->endpoint) { /* it sees that the socket is another */
         devicemgr_register(r->core, r->now_ms, ++r->number, "v1beta1", "gpu.sock", RW_RESOURCE);
         replace_shim_run(r);

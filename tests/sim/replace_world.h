@@ -115,6 +115,7 @@ struct replace_world {
     unsigned shown, shown_healthy, shown_held;
     uint64_t shown_version;
     unsigned kubelet_healthy;
+    unsigned kubelet_owed;    /* shown as healthy for what its file said that it had given away */
     uint64_t kubelet_version; /* 0: it has started, and has taken no list yet */
     uint64_t kubelet_started_ms;
     struct rw_file file, read;
