@@ -112,11 +112,18 @@ class Kubelet:
         """A list is sent in which these devices are so."""
         self.watcher.wait(lambda shown: GPU in shown and health.items() <= shown[GPU].health().items(), f"{health}")
 
-    def takes(self):
+    def writes(self, healthy):
         entries = [Entry(uid, container, GPU, {-1: ids}, b"") for (uid, container), ids in self.given.items()]
-        healthy = [one for one, is_healthy in self.watcher.shown[GPU].health().items() if is_healthy]
         kubelet_checkpoint.write(self.directory, kubelet_checkpoint.encode(entries, {GPU: healthy}))
+
+    def takes(self):
+        self.writes([one for one, is_healthy in self.watcher.shown[GPU].health().items() if is_healthy])
         self.feed.report(os.getpid(), self.watcher.shown, stored=True)
+
+    def restarts(self):
+        """Until the bridge registers the resource again it has no device of it; what it gave away it knows still."""
+        self.feed.report(os.getpid() + 1, {})
+        self.writes([])
 
 
 @pytest.fixture
@@ -201,6 +208,73 @@ def test_a_daemon_that_is_killed_while_the_kubelet_lets_go(runtime, told):
     kubelet.takes()
     call.result()
     assert devices_of(runtime) == "g1"
+
+
+def word(shim, pod):
+    """Why its container waits, in one word."""
+    reasons = [now["reason"]["word"] for one in ctl_json(shim, "why")["items"] if one["pod"] == pod for now in one["now"]]
+    return reasons[0] if reasons else None
+
+
+def test_books_that_cannot_be_read(runtime, told):
+    """Are waited for, and that is said; once they can be, it goes on, and both ids are told."""
+    shim, kubelet, client, _, pod = told
+    call = begin(client, pod)
+    kubelet.shown({"g1": False})
+    kubelet_checkpoint.write(kubelet.directory, "{")
+    kubelet.feed.report(os.getpid(), kubelet.watcher.shown, stored=True)
+    wait_until(lambda: word(shim, "web") == "replacing", "why it waits")
+    assert "once the kubelet gives them to nobody: g1" in ctl(shim, "why", "web").stdout
+    assert not call.done()
+    kubelet.takes()
+    call.result()
+    assert devices_of(runtime) == "g1" and listed(shim) == (["g1"], ["g0"])
+    assert "g1 (for g0)" in ctl(shim, "allocations").stdout
+    (event,) = wait_until(lambda: [one for one in ctl_json(shim, "events")["items"] if one["kind"] == "replaced"], "the event")
+    assert (event["ids"], event["text"], event["pod"]) == (["g1"], "in the place of g0", "web")
+
+
+def test_a_kubelet_that_restarts_while_it_lets_go(runtime, told):
+    """Has no device until it is shown the list, in which the other one is taken: that counts, and nothing before."""
+    _, kubelet, client, _, pod = told
+    call = begin(client, pod)
+    kubelet.shown({"g1": False})
+    kubelet.restarts()
+    assert not call.done()
+    kubelet.takes()
+    call.result()
+    assert devices_of(runtime) == "g1"
+
+
+def test_a_plugin_that_restarts_while_the_kubelet_lets_go(runtime, told):
+    """What is meant stays so; it is made once both are there."""
+    shim, kubelet, client, plugin, pod = told
+    call = begin(client, pod)
+    kubelet.shown({"g1": False})
+    plugin.stop()
+    shim.wait_log("its devices are unhealthy")
+    kubelet.takes()
+    assert not call.done()
+    plugin.start()
+    call.result()
+    assert devices_of(runtime) == "g1"
+
+
+def test_a_daemon_that_is_killed_once_it_is_replaced(runtime, told):
+    """The next one knows of both, and gives the same again, also if the first is back."""
+    shim, kubelet, client, plugin, pod = told
+    call = begin(client, pod)
+    kubelet.shown({"g1": False})
+    kubelet.takes()
+    gone(client, call.result().container_id)
+    shim.kill()
+    plugin.devices = {"g0": True, "g1": True}
+    shim.start()
+    client.reconnect()
+    shim.wait_log("2 of 2 devices healthy")
+    assert listed(shim) == (["g1"], ["g0"])
+    begin(client, pod).result()
+    assert devices_of(runtime) == "g1" and listed(shim) == (["g1"], ["g0"])
 
 
 def test_init_containers_and_two_at_a_time(runtime, told):
