@@ -1,7 +1,10 @@
 #include <algorithm>
+#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <vector>
+
+#include <regex.h>
 
 #include "config/reading.hpp"
 
@@ -222,6 +225,37 @@ static void check_device(reading &r, const toml::table &table, const struct conf
     check_bindings(r, table.get_as<toml::array>("mounts"), d.mounts, d.mounts_len);
 }
 
+/* Semantic Versioning 2.0.0 (https://semver.org), which the API asks of it. */
+static bool is_version(const char *value)
+{
+    regex_t form;
+    bool is;
+
+    if (regcomp(&form,
+                "^\"(0|[1-9][0-9]*)[.](0|[1-9][0-9]*)[.](0|[1-9][0-9]*)"
+                "(-(0|[1-9][0-9]*|[0-9]*[a-zA-Z-][0-9a-zA-Z-]*)"
+                "([.](0|[1-9][0-9]*|[0-9]*[a-zA-Z-][0-9a-zA-Z-]*))*)?"
+                "([+][0-9a-zA-Z-]+([.][0-9a-zA-Z-]+)*)?\"$",
+                REG_EXTENDED | REG_NOSUB) != 0)
+        abort(); /* out of memory */
+    is = regexec(&form, value, 0, NULL, 0) == 0;
+    regfree(&form);
+    return is;
+}
+
+static void check_versions(reading &r, const toml::table &table, const struct config_resource &is)
+{
+    for (size_t i = 0; i < is.attributes_len; i++) {
+        const struct config_attribute &attribute = is.attributes[i];
+        const toml::table *of = (*table.get_as<toml::array>("attribute"))[i].as_table();
+        const toml::node *value = of ? of->get("value") : NULL;
+
+        if (attribute.version && value && !r.wrong.count(value) && !is_version(attribute.value))
+            r.fault(*value, std::string("version is true, and value is ") + attribute.value,
+                    "a version in quotes, such as \"1.2.3\" (Semantic Versioning)");
+    }
+}
+
 static void check_lifted(reading &r, const toml::table &table, const struct config_resource &is)
 {
     const struct {
@@ -338,8 +372,10 @@ void check_settings(reading &r)
             check_device(r, *table, c.devices[i]);
     }
     for (size_t i = 0; i < c.resources_len; i++) {
-        if (const toml::table *table = (*r.root.get_as<toml::array>("resource"))[i].as_table())
+        if (const toml::table *table = (*r.root.get_as<toml::array>("resource"))[i].as_table()) {
             check_lifted(r, *table, c.resources[i]);
+            check_versions(r, *table, c.resources[i]);
+        }
     }
     check_unique(r, "device", "resource",
                  "one [[device]] for each resource; its path may be a glob");

@@ -74,8 +74,9 @@ struct config_device {
 struct config_attribute {
     char *device; /* ids, with glob(7) characters */
     char *name;
-    char *value; /* as the file has it: a text in quotes, which has none in it; a whole number, or
+    char *value;  /* as the file has it: a text in quotes, which has none in it; a whole number, or
                   * true or false */
+    bool version; /* the text is one: Semantic Versioning 2.0.0 */
 };
 
 /* One [[resource]] table: what this resource has instead of the settings in [plugins]. Complete:

@@ -403,6 +403,7 @@ const struct schema_key schema_keys[] = {
            .required = "name = \"model\""),
     KEY_OF(config_attribute, ATTRIBUTE, "value", SCALAR, value, .text = &ATTRIBUTE_TEXT, LIVE,
            .required = "value = \"a text\", a whole number, true or false"),
+    KEY_OF(config_attribute, ATTRIBUTE, "version", FLAG, version, "false", LIVE),
 };
 
 const size_t schema_keys_len = sizeof schema_keys / sizeof *schema_keys;

@@ -12,6 +12,7 @@ enum devicemgr_attribute_kind {
     DEVICEMGR_ATTRIBUTE_TEXT,
     DEVICEMGR_ATTRIBUTE_NUMBER,
     DEVICEMGR_ATTRIBUTE_FLAG,
+    DEVICEMGR_ATTRIBUTE_VERSION, /* a text, compared as Semantic Versioning 2.0.0 does */
 };
 
 struct devicemgr_attribute {

@@ -84,6 +84,10 @@ static Agent__V1__Attribute *attribute_new(const struct devicemgr_attribute *fro
         to->value_case = AGENT__V1__ATTRIBUTE__VALUE_FLAG;
         to->flag = from->flag;
         break;
+    case DEVICEMGR_ATTRIBUTE_VERSION:
+        to->value_case = AGENT__V1__ATTRIBUTE__VALUE_VERSION;
+        to->version = must(strdup(from->text));
+        break;
     }
     return to;
 }

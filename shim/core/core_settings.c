@@ -33,7 +33,8 @@ static const struct devicemgr_settings_attribute *attributes_of(const struct con
         attributes[i].device = from->attributes[i].device;
         to->name = from->attributes[i].name;
         if (*value == '"') {
-            to->kind = DEVICEMGR_ATTRIBUTE_TEXT;
+            to->kind = from->attributes[i].version ? DEVICEMGR_ATTRIBUTE_VERSION
+                                                   : DEVICEMGR_ATTRIBUTE_TEXT;
             to->text = must(strndup(value + 1, strlen(value) - 2));
         } else if (*value == 't' || *value == 'f') {
             to->kind = DEVICEMGR_ATTRIBUTE_FLAG;

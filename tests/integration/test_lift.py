@@ -21,6 +21,7 @@ POOL = f"{NODE}/{GPU}"
 SLICES = "/apis/resource.k8s.io/v1/resourceslices"
 AWAY, CORDONED, HELD, UNHEALTHY = (f"devices.cri-device-shim/{one}" for one in ("plugin-away", "cordoned", "held", "unhealthy"))
 ATTRIBUTES = [{"device": "g1", "name": "model", "value": "small"}, {"name": "model", "value": "large"},
+              {"device": "g1", "name": "firmware", "value": "1.10.0-rc.1+b7", "version": True},
               {"device": "g*", "name": "memory", "value": 80}]
 
 
@@ -69,7 +70,7 @@ def test_what_a_plugin_lists_is_published(shim, server, agent, make_plugin):
     said = {device["attributes"]["id"]["string"]: device for device in one["devices"]}
     assert said["g1"] == {"name": "g1", "attributes": {
         "resource": {"string": GPU}, "id": {"string": "g1"}, "numaNode": {"int": 3}, "model": {"string": "small"},
-        "memory": {"int": 80}}}
+        "firmware": {"version": "1.10.0-rc.1+b7"}, "memory": {"int": 80}}}
     assert said["g0"]["attributes"]["model"] == {"string": "large"}
     assert said["GPU_2"]["name"].startswith("gpu-2--") and "memory" not in said["GPU_2"]["attributes"]
     strange = said["GPU_2"]["name"]
