@@ -276,6 +276,34 @@ def test_claims_by_selection_get_exactly_those(shim, server, node, runtime, make
     assert plugin.allocated() == list(has.values())
 
 
+def test_who_has_what_by_claims_is_known_without_a_checkpoint(shim, server, node, runtime, make_plugin):
+    """By what the runtime lists: it is given to no other claim, and is no pod's to ask for otherwise."""
+    plugin = make_plugin(shim, GPU, ["g0", "g1"])
+    wait_devices(server, {"g0": [], "g1": []})
+    allocate(server, "c-1", "g0")
+    pod = node.client.run_pod("before")
+    node.client.run(pod, "main", **prepare(node.kubelet, "c-1"))
+    shim.kill()
+    lost = [path for path in shim.state_dir.iterdir() if path.name.startswith("checkpoint")]
+    assert lost, list(shim.state_dir.iterdir())
+    for path in lost:
+        path.unlink()
+    shim.start()
+    node.client.reconnect()
+    plugin.stop()
+    plugin.start()
+    wait_devices(server, {"g0": [HELD], "g1": []})
+    allocate(server, "c-2", "g0", "g1")
+    other = node.client.run_pod("other")
+    names = prepare(node.kubelet, "c-2")
+    with refused(grpc.StatusCode.UNAVAILABLE, "g0"):
+        node.client.create(other, "main", **names)
+    node.client.StopPodSandbox(pod_sandbox_id=pod.id)
+    node.client.RemovePodSandbox(pod_sandbox_id=pod.id)
+    node.client.run(other, "main", attempt=1, **names)
+    assert envs(created(runtime))["PLUGIN_DEVICES"] == "g0,g1"
+
+
 def test_one_whose_plugin_is_away_waits_for_it(shim, server, node, runtime, make_plugin):
     """The claim is prepared meanwhile; what was given before is given again without it."""
     plugin = make_plugin(shim, GPU, ["g0", "g1"])
