@@ -35,7 +35,7 @@ bool claimed_any(const struct state *state, const struct devicemgr_create *reque
 {
     const struct claim *claim = request->cdi_devices_len > 0 ? state->claims.by_key : NULL;
 
-    while (claim && !claimed_by(claim, request))
+    while (claim && (strcmp(claim->driver, LIFT_DRIVER) == 0 || !claimed_by(claim, request)))
         claim = claim->hh.next;
     return claim;
 }

@@ -18,7 +18,8 @@ struct state;
  * device in each claim leaves open which it is.
  */
 struct look claimed_look(const struct state *state, const struct devicemgr_create *request);
-/* Whether the request names a device of the claim, or of any. */
+/* Whether the request names a device of the claim, or of any that the runtime is to see: what stands for
+ * devices of lifted resources (lift.h) it does not. */
 bool claimed_by(const struct claim *claim, const struct devicemgr_create *request);
 bool claimed_any(const struct state *state, const struct devicemgr_create *request);
 

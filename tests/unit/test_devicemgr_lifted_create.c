@@ -355,6 +355,20 @@ static void it_cannot_be_asked_for_by_annotation(void **state)
     expect_with(w, "verdict 11 refused 3", "is asked for by ResourceClaims", NULL);
 }
 
+/* Which does not see such names. */
+static void whether_the_runtime_knows_cdi_is_nobody_s_doubt(void **state)
+{
+    struct world *w = *state;
+
+    devicemgr_restored(w->mgr, w->now_ms);
+    driver_up(w, 1, DEVICEMGR_LIFT_DRIVER);
+    gpus_up(w, "g0");
+    prepared(w, 5, "c1", G0);
+    logged(w, "");
+    made_of_known(w, 11, "u1", G0);
+    assert_int_equal(logged(w, "not known whether the runtime supports CDI"), 0);
+}
+
 /* ---- who goes for a taint ---- */
 
 /* Pod u1 has g0 by claim c1, in a cluster that evicts. */
@@ -468,6 +482,7 @@ int main(void)
         lift_test(and_is_tainted_until_it_is_gone),
         lift_test(moved_back_it_is_unhealthy_while_claimed),
         lift_test(it_cannot_be_asked_for_by_annotation),
+        lift_test(whether_the_runtime_knows_cdi_is_nobody_s_doubt),
         lift_test(the_cluster_evicts_who_has_it_by_a_claim),
         lift_test(but_of_an_extended_resource_s_claim),
         lift_test(nor_once_it_is_published_no_more),
