@@ -175,6 +175,22 @@ static void one_that_it_is_not_asked_for_is_not_known(void **state)
     expect_nothing(w);
 }
 
+static void a_reason_that_cannot_be_kept_is_refused(void **state)
+{
+    struct world *w = *state;
+    char reason[ORDER_REASON_BYTES_MAX + 2];
+
+    memset(reason, 'x', sizeof reason);
+    reason[sizeof reason - 1] = '\0';
+    devicemgr_end(w->mgr, w->now_ms, 1, "ns/u1", DEVICEMGR_POD_GRACE, true, reason, 5);
+    devicemgr_run(w->mgr);
+    expect(w, "steer 1 refused 9: the reason is too long*");
+    devicemgr_end(w->mgr, w->now_ms, 2, "ns/u1", DEVICEMGR_POD_GRACE, true, "\xff", 5);
+    devicemgr_run(w->mgr);
+    expect(w, "steer 2 refused 9: the reason is no UTF-8");
+    expect_nothing(w);
+}
+
 /* Pod `uid`, called ns/web, in sandbox "s-UID". */
 static void web_ran(struct world *w, const char *uid)
 {
@@ -915,6 +931,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         HERE(its_containers_are_stopped_and_none_is_made),
         HERE(one_that_it_is_not_asked_for_is_not_known),
+        HERE(a_reason_that_cannot_be_kept_is_refused),
         HERE(of_those_called_so_the_one_that_lives_is_meant),
         HERE(requests_collapse),
         HERE(a_shorter_grace_is_sent_on),

@@ -3,6 +3,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
 
 #include <cmocka.h>
 
@@ -145,6 +146,52 @@ static void a_deadline_does_not_move_back(void **state)
     assert_int_equal(f->ending->due_ms, 300);
 }
 
+/* The picture in ending.h. */
+static void it_goes_every_way_there_is(void **state)
+{
+    static const enum ending_state WAYS[][6] = {
+        {ENDING_GONE},
+        {ENDING_STOPPING, ENDING_GONE},
+        {ENDING_STOPPING, ENDING_STOPPED, ENDING_GONE},
+        {ENDING_STOPPING, ENDING_STOPPED, ENDING_STOPPING, ENDING_GONE},
+        {ENDING_EVICTING, ENDING_GONE},
+        {ENDING_EVICTING, ENDING_STOPPING, ENDING_GONE},
+        {ENDING_EVICTING, ENDING_EVICTED, ENDING_GONE},
+        {ENDING_EVICTING, ENDING_EVICTED, ENDING_STOPPING, ENDING_STOPPED, ENDING_GONE},
+    };
+    struct endings table = {0};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof WAYS / sizeof *WAYS; i++) {
+        struct ending *ending = endings_add(&table, "u1", "ns", "web");
+
+        assert_int_equal(ending->state, ENDING_ASKED);
+        for (const enum ending_state *to = WAYS[i]; ending->state != ENDING_GONE; to++) {
+            ending_set_state(ending, *to);
+            assert_int_equal(ending->state, *to);
+        }
+        endings_remove(&table, ending);
+    }
+}
+
+static void they_are_in_order(void **state)
+{
+    struct endings table = {0};
+    const struct ending **all;
+    size_t len;
+
+    (void)state;
+    for (size_t n = 0; n <= 2; n++) {
+        all = endings_sorted(&table, &len);
+        assert_int_equal(len, n);
+        for (size_t i = 0; i < len; i++)
+            assert_string_equal(all[i]->pod_uid, i == 0 ? (n == 1 ? "u2" : "u1") : "u2");
+        free(all);
+        endings_add(&table, n == 0 ? "u2" : n == 1 ? "u1" : "u0", "ns", "web");
+    }
+    endings_fini(&table);
+}
+
 static void names_are_read_back(void **state)
 {
     (void)state;
@@ -175,6 +222,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(only_who_asks_still_has_asked, setup, teardown),
         cmocka_unit_test_setup_teardown(who_asks_again_is_told_again, setup, teardown),
         cmocka_unit_test_setup_teardown(a_deadline_does_not_move_back, setup, teardown),
+        cmocka_unit_test(it_goes_every_way_there_is),
+        cmocka_unit_test(they_are_in_order),
         cmocka_unit_test(names_are_read_back),
     };
 

@@ -86,6 +86,25 @@ static void what_cannot_be_kept_is_refused(void **state)
     expect_nothing(w);
 }
 
+static void nor_are_services_that_cannot_be_kept(void **state)
+{
+    struct world *w = *state;
+    const char *services[DRIVER_SERVICES_MAX + 1];
+    struct devicemgr_driver_instance is = {DRIVER, "/x", services, DRIVER_SERVICES_MAX + 1};
+
+    for (size_t i = 0; i <= DRIVER_SERVICES_MAX; i++)
+        services[i] = "v1.DRAPlugin";
+    devicemgr_driver_register(w->mgr, w->now_ms, 1, &is);
+    devicemgr_run(w->mgr);
+    expect_with(w, "driver 1 refused 2", NULL);
+    is.services_len = 2;
+    services[1] = "\xff";
+    devicemgr_driver_register(w->mgr, w->now_ms, 2, &is);
+    devicemgr_run(w->mgr);
+    expect_with(w, "driver 2 refused 2", NULL);
+    expect_nothing(w);
+}
+
 static void there_is_a_most_of_drivers_and_their_instances(void **state)
 {
     struct world *w = *state;
@@ -198,6 +217,7 @@ int main(void)
         CLAIMS_TEST(an_endpoint_is_registered_once),
         CLAIMS_TEST(the_newest_ones_services_count),
         CLAIMS_TEST(what_cannot_be_kept_is_refused),
+        CLAIMS_TEST(nor_are_services_that_cannot_be_kept),
         CLAIMS_TEST(there_is_a_most_of_drivers_and_their_instances),
         CLAIMS_TEST(one_of_which_nothing_is_kept_is_forgotten),
         CLAIMS_TEST(one_of_before_a_restart_is_known),

@@ -214,6 +214,22 @@ static void the_token_wins(void **state)
     request_fini(&request);
 }
 
+static void there_is_a_most_of_claimed_resources(void **state)
+{
+    struct request request = {0};
+    struct text error = {0};
+    char name[32];
+
+    (void)state;
+    for (unsigned i = 0; i <= REQUEST_RESOURCES_MAX; i++) {
+        snprintf(name, sizeof name, "a/r%u", i);
+        assert_int_equal(request_add_claimed(&request, name, "g0", &error),
+                         i < REQUEST_RESOURCES_MAX ? 0 : -1);
+    }
+    assert_int_equal(request.len, REQUEST_RESOURCES_MAX);
+    request_fini(&request);
+}
+
 static void there_is_a_most_of_tokens(void **state)
 {
     struct request request = {0};
@@ -245,6 +261,7 @@ int main(void)
         cmocka_unit_test(a_bad_annotation_is_told_with_its_place),
         cmocka_unit_test(long_texts_are_bounded),
         cmocka_unit_test(the_token_wins),
+        cmocka_unit_test(there_is_a_most_of_claimed_resources),
         cmocka_unit_test(there_is_a_most_of_tokens),
     };
 

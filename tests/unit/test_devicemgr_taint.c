@@ -10,8 +10,13 @@ static void what_an_operator_writes(void **state)
     static const char *const bad[] = {"",         ":NoExecute", "k=v",     "k:Never", "k=:x",
                                       "k v:None", "k=a b:None", "=v:None", "k:"};
     struct taint_said said;
+    char text[1024];
 
     (void)state;
+    snprintf(text, sizeof text, "%0*d:None", (int)sizeof said.key, 1);
+    assert_non_null(taint_said_read(&said, text));
+    snprintf(text, sizeof text, "k=%0*d:None", (int)sizeof said.value, 1);
+    assert_non_null(taint_said_read(&said, text));
     assert_null(taint_said_read(&said, "example.com/broken=fan:NoExecute"));
     assert_string_equal(said.key, "example.com/broken");
     assert_string_equal(said.value, "fan");
