@@ -48,8 +48,7 @@ static void ask(struct world *w, enum end_asker asker, uint64_t token, const cha
 
 enum run { RUNS, CREATED, EXITED };
 
-static const struct devicemgr_annotation OWN_GRACE = {"io.kubernetes.pod.terminationGracePeriod",
-                                                      "45"};
+static struct devicemgr_annotation own_grace = {"io.kubernetes.pod.terminationGracePeriod", "45"};
 
 /* Pod u1 in sandbox s-u1 with one container "c-u1-main" and `more`, and pod u2, whose container
  * runs. */
@@ -64,7 +63,7 @@ static void listed(struct world *w, enum run main, const char *more)
          .name = "main",
          .running = main != EXITED,
          .created = main == CREATED,
-         .annotations = &OWN_GRACE,
+         .annotations = &own_grace,
          .annotations_len = 1},
         {.id = "c-u2-main", .sandbox_id = "s-u2", .name = "main", .running = true},
         {.id = more, .sandbox_id = "s-u1", .name = "more", .running = true}};
@@ -189,6 +188,26 @@ static void a_reason_that_cannot_be_kept_is_refused(void **state)
     devicemgr_run(w->mgr);
     expect(w, "steer 2 refused 9: the reason is no UTF-8");
     expect_nothing(w);
+}
+
+/* Kubernetes' own default is what it has then. */
+static void one_whose_grace_cannot_be_read(void **state)
+{
+    static const char *const VALUES[] = {"", "-1", ":", "45s", "2147483648", "x"};
+    const char *right = own_grace.value;
+    struct world *w = *state;
+
+    for (uint64_t i = 0; i < sizeof VALUES / sizeof *VALUES; i++) {
+        own_grace.value = (char *)VALUES[i];
+        end_in(w, i + 1, "ns/u1", DEVICEMGR_POD_GRACE);
+        stored(w);
+        listed(w, RUNS, NULL);
+        expect(w, "stop c-u1-main in 30000ms");
+        stored(w);
+        take_back(w, 100 + i, "ns/u1");
+        stored(w);
+    }
+    own_grace.value = right;
 }
 
 /* Pod `uid`, called ns/web, in sandbox "s-UID". */
@@ -932,6 +951,7 @@ int main(void)
         HERE(its_containers_are_stopped_and_none_is_made),
         HERE(one_that_it_is_not_asked_for_is_not_known),
         HERE(a_reason_that_cannot_be_kept_is_refused),
+        HERE(one_whose_grace_cannot_be_read),
         HERE(of_those_called_so_the_one_that_lives_is_meant),
         HERE(requests_collapse),
         HERE(a_shorter_grace_is_sent_on),
