@@ -99,9 +99,8 @@ static void begin_stopping(struct ends *ends, struct ending *ending)
     wake_pod(&state->wakes, ending->pod_uid);
 }
 
-/* It is over once its containers have been stopped, all of those that a list has shown which was
- * asked for since; what is in the making now is shown by a later one. Then its sandboxes may be
- * stopped. */
+/* It is over once all containers have been stopped that a list has shown which was asked for since;
+ * a later one shows what is in the making now. Then its sandboxes may be stopped. */
 static void settle(struct ends *ends, struct ending *ending)
 {
     if (ending->state == ENDING_STOPPING && !ending->unconfirmed &&
@@ -180,17 +179,21 @@ static bool is_gone(const struct ends *ends, const struct ending *ending)
            (!ending->earlier_boot || state->now_ms >= state->kubelet.ready_ms + POD_RETURNS_MS);
 }
 
+static void set_gone(struct ends *ends, struct ending *ending)
+{
+    end_stop_cancel(ends, ending);
+    end_evict_cancel(ends, ending);
+    end(ends, ending, ENDING_GONE);
+}
+
 void ends_look(struct ends *ends)
 {
     struct ending *ending, *next;
 
     HASH_ITER(hh, ends->state->endings.by_uid, ending, next)
     {
-        if (ending->state == ENDING_ASKED || ending->state == ENDING_GONE || !is_gone(ends, ending))
-            continue;
-        end_stop_cancel(ends, ending);
-        end_evict_cancel(ends, ending);
-        end(ends, ending, ENDING_GONE);
+        if (ending->state != ENDING_ASKED && ending->state != ENDING_GONE && is_gone(ends, ending))
+            set_gone(ends, ending);
     }
 }
 
@@ -370,10 +373,11 @@ void ends_cancel(struct ends *ends, const char *pod_uid, enum end_asker asker, u
 {
     struct ending *ending = endings_edit(&ends->state->endings, pod_uid);
     const struct ending_ask *own = ending ? ending_find_ask(ending, asker, token) : NULL;
+    bool over = facts_pod_over(ends->state, pod_uid);
 
     if (!own || ending->state == ENDING_GONE) /* of which who asked is told */
         return;
-    if (!facts_pod_over(ends->state, pod_uid))
+    if (!over)
         happened_to_pod(ends->state, DEVICEMGR_EVENT_SPARED, ending, end_asker_name(asker),
                         own->why);
     if (ending->asks_len > 1) {
@@ -381,6 +385,8 @@ void ends_cancel(struct ends *ends, const char *pod_uid, enum end_asker asker, u
         dirty_touch_ending(ends->state, ending, true);
         if (ending->state == ENDING_EVICTING) /* budgets may count again */
             advance(ends, ending);
+    } else if (over && asker == END_EVICTION && !ending_told(ending)) {
+        set_gone(ends, ending); /* that the cluster has taken it may not have been heard here */
     } else {
         forget(ends, ending);
     }
@@ -472,7 +478,7 @@ static void committed_one(struct ends *ends, struct ending *ending)
                         ending_state_name(ending->state), NULL);
         set_told(ending);
     }
-    if (ending->state == ENDING_GONE)
+    if (ending->state == ENDING_GONE && !ending->changed) /* else another commit carries that */
         endings_remove(&ends->state->endings, ending);
 }
 

@@ -290,6 +290,41 @@ static void a_pod_that_is_over_is_forgotten(void **state)
     assert_int_equal(HASH_COUNT(w->mgr->evicts.by_uid), 0);
 }
 
+/* The cluster has taken it, and the agent or the daemon died before that was heard here. */
+static void that_it_has_gone_is_told(void **state)
+{
+    struct world *w = *state;
+
+    taint_of(w, GPU, "g0");
+    assert_int_equal(settle(w), 1);
+    sandbox_stopped(w, "s-u1");
+    while (w->pending)
+        committed(w);
+    expect_event(w, "released ");
+    expect_event(w, "ended - [] ns/u1/- gone: -");
+    expect_no_event(w);
+    assert_null(endings_find(&w->mgr->state.endings, "u1"));
+    assert_false(devicemgr_refuses_sandboxes(w->mgr));
+}
+
+/* Also while what was stored last is being stored. */
+static void so_it_is_under_a_commit(void **state)
+{
+    struct world *w = *state;
+
+    taint_of(w, GPU, "g0");
+    committed(w);
+    assert_true(is_asked(w, "u1")); /* which is being stored */
+    ignore_all(w);
+    sandbox_stopped(w, "s-u1");
+    while (w->pending)
+        committed(w);
+    expect_event(w, "released ");
+    expect_event(w, "ended - [] ns/u1/- gone: -");
+    expect_no_event(w);
+    assert_null(endings_find(&w->mgr->state.endings, "u1"));
+}
+
 /* The kubelet may make another sandbox: nothing is made in it before the taint has gone. */
 static void one_that_was_evicted_is_kept_from_coming_back(void **state)
 {
@@ -1079,6 +1114,8 @@ int main(void)
         TEST(one_for_ever_evicts_nobody, evict_setup),
         TEST(a_toleration_that_comes_later_ends_it, u1_setup),
         TEST(a_pod_that_is_over_is_forgotten, u1_setup),
+        TEST(that_it_has_gone_is_told, u1_setup),
+        TEST(so_it_is_under_a_commit, u1_setup),
         TEST(one_that_was_evicted_is_kept_from_coming_back, u1_setup),
         TEST(one_that_gets_it_later_goes_as_well, u1_setup),
         TEST(nobody_goes_before_the_runtime_has_listed, u1_setup),
