@@ -1,8 +1,9 @@
 /* What is counted of the device manager, for metrics. */
 #include <stdio.h>
 
+#include "claims_world.h"
 #include "devicemgr/counts.h"
-#include "devicemgr_world.h"
+#include "devicemgr/things/claim.h"
 
 struct report {
     char text[4096];
@@ -94,6 +95,45 @@ static void a_device_that_two_containers_run_with_is_counted(void **state)
     ignore_all(w);
 }
 
+static void add_state(void *user, const char *state, size_t claims)
+{
+    if (claims > 0)
+        add_held(user, state, claims);
+}
+
+static void add_claim_refusal(void *user, bool unprepare, const char *reason, uint64_t count)
+{
+    if (count > 0)
+        add_held(user, unprepare ? "unprepare" : reason, count);
+}
+
+static void drivers_and_their_claims(void **state)
+{
+    struct world *w = *state;
+    struct devicemgr_dra_counts counts;
+    struct report r = {0}, refused = {0};
+
+    devicemgr_dra_count(w->mgr, &counts);
+    assert_int_equal(counts.drivers + counts.claims + counts.connected, 0);
+    driver_up(w, 1, DRIVER);
+    claim_prepared(w, 3, "c1", "gpu-0");
+    driver_register(w, 2, OTHER_DRIVER, "/x/2.sock");
+    devicemgr_dra_count(w->mgr, &counts);
+    assert_int_equal(counts.drivers, 2);
+    assert_int_equal(counts.connected, 1);
+    assert_int_equal(counts.claims, 1);
+    assert_int_equal(counts.prepared, 1);
+    assert_int_equal(counts.owed, 0);
+    assert_int_equal(counts.prepares_done, 1);
+    devicemgr_claims_by_state(w->mgr, add_state, &r);
+    assert_string_equal(r.text, "prepared 1");
+    assert_string_equal(claim_state_word(CLAIM_NEW), "new"); /* which are in no row */
+    assert_string_equal(claim_state_word(CLAIM_GONE), "gone");
+    devicemgr_claims_refused(w->mgr, add_claim_refusal, &refused);
+    assert_string_equal(refused.text, "");
+    ignore_all(w);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -101,6 +141,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(held_devices_and_creates, world_setup, world_teardown),
         cmocka_unit_test_setup_teardown(a_device_that_two_containers_run_with_is_counted,
                                         world_setup, world_teardown),
+        cmocka_unit_test_setup_teardown(drivers_and_their_claims, claims_setup, world_teardown),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

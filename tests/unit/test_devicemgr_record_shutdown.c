@@ -1,4 +1,6 @@
 /* devicemgr/books/record_shutdown.c: the row of a machine that goes down, and what is none. */
+#include <stdio.h>
+
 #include "cri-proto/checkpoint_v1.pb-c.h"
 #include "devicemgr/books/record.h"
 #include "devicemgr/things/limits.h"
@@ -120,6 +122,28 @@ static void it_comes_back_once(void **state)
     shutdown_fini(&shutdown);
 }
 
+/* The first of a uid counts, and there are so many at most. */
+static void what_is_known_of_pods_has_a_bound(void **state)
+{
+    struct devicemgr_priority *pods = calloc(SHUTDOWN_KNOWN_MAX + 1, sizeof *pods);
+    char(*uids)[16] = calloc(SHUTDOWN_KNOWN_MAX + 1, sizeof *uids);
+    struct shutdown shutdown = {0};
+
+    (void)state;
+    for (size_t i = 0; i <= SHUTDOWN_KNOWN_MAX; i++) {
+        snprintf(uids[i], sizeof *uids, "u%zu", i == 1 ? 0 : i);
+        pods[i] = (struct devicemgr_priority){uids[i], "ns", uids[i], false, (int32_t)i};
+    }
+    shutdown_set_known(&shutdown, pods, SHUTDOWN_KNOWN_MAX + 1);
+    assert_int_equal(shutdown_find_known(&shutdown, "u0", "ns", "u0", false)->priority, 0);
+    assert_null(shutdown_find_known(&shutdown, "u1", "ns", "u1", false));
+    assert_non_null(shutdown_find_known(&shutdown, uids[SHUTDOWN_KNOWN_MAX - 1], "ns", "", false));
+    assert_null(shutdown_find_known(&shutdown, uids[SHUTDOWN_KNOWN_MAX], "ns", "", false));
+    shutdown_fini(&shutdown);
+    free(pods);
+    free(uids);
+}
+
 static void of_another_boot_there_is_only_the_row(void **state)
 {
     struct shutdown shutdown = {0};
@@ -141,6 +165,7 @@ int main(void)
         cmocka_unit_test(what_breaks_a_rule_changes_nothing),
         cmocka_unit_test(bytes_that_are_no_row_change_nothing),
         cmocka_unit_test(it_comes_back_once),
+        cmocka_unit_test(what_is_known_of_pods_has_a_bound),
         cmocka_unit_test(of_another_boot_there_is_only_the_row),
     };
 

@@ -152,7 +152,8 @@ static void an_annotation_names_counts(void **state)
 
     (void)state;
     assert_int_equal(
-        request_add_annotation(&request, " vendor.com/gpu=2 ,\n\tother.com/nic=65535", &error), 0);
+        request_add_annotation(&request, " vendor.com/gpu=2 \t\n,\n\tother.com/nic=65535", &error),
+        0);
     request_sort(&request);
     assert_int_equal(request.len, 2);
     assert_string_equal(request.items[0].resource, "other.com/nic");
