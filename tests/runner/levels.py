@@ -23,6 +23,7 @@ _FUZZ_RUNS_OF = {"fuzz_config": 15_000, "fuzz_control": 15_000, "fuzz_devices": 
                  "fuzz_request": 600_000, "fuzz_session": 6_000, "fuzz_status": 80_000}
 _SANITIZER = {"ASAN_OPTIONS": "detect_stack_use_after_return=1:strict_string_checks=1",
               "UBSAN_OPTIONS": "print_stacktrace=1"}
+_THREAD_SANITIZER = {"TSAN_OPTIONS": "die_after_fork=0"}  # a test's forked process may crash in a worker
 _FUZZ_SANITIZER = {"ASAN_OPTIONS": "quarantine_size_mb=16", "UBSAN_OPTIONS": "print_stacktrace=1"}
 
 # What takes longest is begun first; in seconds of a run of all on two processors.
@@ -107,6 +108,9 @@ class Suite:
                                seconds=3)
         self.fuzz = Build("fuzz", build / "fuzz", "-DSHIM_FUZZ=ON", target=["fuzz"], seconds=1,
                           compilers={"CC": "clang", "CXX": "clang++"})
+        self.threads = Build("tsan", build / "tsan", "-DSHIM_TESTS=ON", "-DSHIM_TSAN=ON",
+                             target=_THREADED)
+        self.coverage = Build("coverage", build / "coverage", "-DSHIM_TESTS=ON", "-DSHIM_COVERAGE=ON", target=["tests/unit/all", "sim"])
         self.levels = {
             "unit": {name: self._unit for name in _unit_names()},
             "sim": {"sim": self._sim, "mutants": self._mutants},
@@ -120,6 +124,9 @@ class Suite:
         self.default = list(self.levels)
         self.levels["soak"] = {"soak": self._soak}
         self.levels["faults"] = {"storm": self._faults}
+        self.levels["valgrind"] = {name: self._valgrind for name in _unit_names()}
+        self.levels["tsan"] = dict.fromkeys(_THREADED, self._threads)
+        self.levels["coverage"] = {"branches": self._branches}
         self.levels["package"] = {name: self._python for name in _python_names("package")}
         self.levels["fuzz-long"] = {name: self._fuzz_long for name in _fuzz_names()}
 
@@ -152,6 +159,24 @@ class Suite:
                              directory=build.directory / "tests/unit", seconds_max=300,
                              processors=_UNIT_PROCESSORS, long=20 if name in _SLOW_UNIT else 0)
                 for build in (self.release, self.sanitized)]
+
+    def _valgrind(self, level, name):
+        """Bytes that were never written are what the sanitizers do not look for."""
+        return [self.release.job_of(
+            level, name, [["valgrind", "--quiet", "--error-exitcode=99", "--leak-check=full", "--errors-for-leak-kinds=definite",
+                           self.release.directory / "tests/unit" / name]], _count_tap, env={"CMOCKA_MESSAGE_OUTPUT": "TAP"},
+            directory=self.release.directory / "tests/unit", seconds_max=3600, processors=1)]
+
+    def _threads(self, level, name):
+        return [self.threads.job_of(level, name, [[self.threads.directory / "tests/unit" / name]], _count_tap,
+                                    env={"CMOCKA_MESSAGE_OUTPUT": "TAP", **_THREAD_SANITIZER}, directory=self.threads.directory / "tests/unit",
+                                    seconds_max=900, processors=_UNIT_PROCESSORS)]
+
+    def _branches(self, level, name):
+        seeds = self._options.seeds or _COVERAGE_SEEDS
+        return [self.coverage.job_of(
+            level, name, [[sys.executable, TESTS / level / f"{name}.py", "--build", self.coverage.directory, "--seeds", str(seeds)]],
+            _count_long, seconds_max=3600, processors=1)]
 
     # ---- sim ----
 
@@ -265,6 +290,10 @@ class Suite:
 
 _SLOW_UNIT = ("test_store", "test_bridge_shown", "test_config", "test_watch", "test_store_faults",
               "test_host")
+# What has work for libuv's workers, which write and read files (uv_queue_work); there are no other threads.
+_THREADED = ("test_store_worker", "test_restore", "test_host", "test_settings", "test_checkpoint_watch",
+             "test_kubelet_claims", "test_events")
+_COVERAGE_SEEDS = 4000
 
 
 def _unit_names():

@@ -1,0 +1,89 @@
+#!/usr/bin/python3
+"""Which branches of devicemgr/ its unit tests and the simulation take, by gcov.
+
+    tests/coverage/branches.py --build build/coverage --seeds 4000     # a build with -DSHIM_COVERAGE=ON
+
+Counted are the branches of our own text: not those that macros of uthash, utlist and jansson expand to, nor those of assertions
+and of what only assertions ask (`may_move`), which have no other way than the process's end. What was not taken is written to
+`not-taken.txt` in the build's directory, line by line. Fails if less than LEAST are taken, or if a test fails.
+"""
+
+import argparse
+import collections
+import json
+import pathlib
+import re
+import subprocess
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+LEAST = 0.95
+_OF_OTHERS = re.compile(r"\b(HASH|DL|LL)_[A-Z_0-9]+\(|\bjson_(is_\w+|array_foreach|object_foreach)\(|\bassert\(")
+_OF_ASSERTIONS = ("may_move",)
+
+
+def linked(build):
+    """The unit programs that have devicemgr/ in them, whatever they are of."""
+    rules = (build / "build.ninja").read_text()
+    return sorted(set(re.findall(r"^build tests/unit/(test_\w+): .* devicemgr/lib\w+\.a", rules, re.MULTILINE)))
+
+
+def taken(build):
+    """{(file, line, function, which): how often}"""
+    counts = collections.Counter()
+    for data in sorted((build / "devicemgr").rglob("*.gcda")):
+        told = subprocess.run(["gcov", "--json-format", "--stdout", "--branch-probabilities", data], cwd=build, check=True,
+                              capture_output=True, text=True).stdout
+        for text in told.splitlines():
+            one = json.loads(text)
+            for file in one["files"]:
+                path = pathlib.Path(one["current_working_directory"], file["file"]).resolve()
+                if not path.is_relative_to(ROOT / "devicemgr"):
+                    continue
+                for line in file["lines"]:
+                    for which, branch in enumerate(line["branches"]):
+                        counts[path, line["line_number"], line.get("function_name"), which] += branch["count"]
+    return counts
+
+
+def ours(counts):
+    lines = {path: path.read_text().splitlines() for path, *_ in counts}
+    return {key: count for key, count in counts.items()
+            if not _OF_OTHERS.search(lines[key[0]][key[1] - 1]) and key[2] not in _OF_ASSERTIONS}
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--build", type=pathlib.Path, required=True)
+    parser.add_argument("--seeds", type=int, default=4000)
+    build, seeds = (options := parser.parse_args()).build.resolve(), options.seeds
+    for data in build.rglob("*.gcda"):
+        data.unlink()
+    failed = []
+    for name in linked(build):
+        if subprocess.run([build / "tests/unit" / name], cwd=build / "tests/unit", check=False, stdout=subprocess.DEVNULL,
+                          stderr=subprocess.DEVNULL).returncode:
+            failed.append(name)
+    if subprocess.run([build / "tests/sim/sim", "--from", "1", "--seeds", str(seeds)], check=False,
+                      stdout=subprocess.DEVNULL).returncode:
+        failed.append("sim")
+    report(build, ours(taken(build)), failed)
+
+
+def report(build, counts, failed):
+    without = collections.Counter((path, line) for (path, line, *_), count in counts.items() if count == 0)
+    with open(build / "not-taken.txt", "w", encoding="utf-8") as file:
+        for (path, line), number in sorted(without.items()):
+            text = path.read_text().splitlines()[line - 1].strip()
+            file.write(f"{path.relative_to(ROOT)}:{line}: {number}: {text}\n")
+    share = 1 - without.total() / len(counts)
+    print(f"{share:.2%} of {len(counts)} branches are taken; the rest is in {build / 'not-taken.txt'}")
+    for one in failed:
+        print(f"not ok {one}")
+    good = share >= LEAST
+    print(f"{int(good)} passed, {len(failed) + (not good)} failed")
+    sys.exit(bool(failed or not good))
+
+
+if __name__ == "__main__":
+    main()
