@@ -75,13 +75,13 @@ void replace_judge_disturbed(struct replace_world *r)
     for (size_t i = 0; i < RW_PODS; i++) {
         struct rw_pod *pod = &r->pods[i];
         unsigned set = replace_plugin_serves(r) ? ~r->said_healthy : RW_ALL;
-        unsigned anothers = others_have(r, &pod->containers[pod->at]) | others_keep(r, pod);
+        unsigned of_another = others_have(r, &pod->containers[pod->at]) | others_keep(r, pod);
 
         for (size_t d = 0; d < RW_DEVICES; d++) {
-            if ((set | anothers) >> d & 1)
+            if ((set | of_another) >> d & 1)
                 pod->disturbed_ms[d] = r->now_ms;
-            if (anothers >> d & 1)
-                pod->anothers_ms[d] = r->now_ms;
+            if (of_another >> d & 1)
+                pod->of_another_ms[d] = r->now_ms;
         }
     }
 }
@@ -93,7 +93,7 @@ static bool is_yielded(const struct rw_pod *pod, const struct rw_container *cont
 
     for (size_t d = 0; d < RW_DEVICES; d++)
         yielded =
-            yielded || ((container->had >> d & 1) && pod->anothers_ms[d] >= container->asked_ms);
+            yielded || ((container->had >> d & 1) && pod->of_another_ms[d] >= container->asked_ms);
     return yielded;
 }
 

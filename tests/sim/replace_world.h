@@ -75,7 +75,7 @@ struct rw_pod {
     size_t at;        /* which container is to be made, or was last */
     struct rw_container containers[RW_CONTAINERS];
     uint64_t disturbed_ms[RW_DEVICES]; /* when the device was last not to be had, or another's */
-    uint64_t anothers_ms[RW_DEVICES];  /* when it was last another's */
+    uint64_t of_another_ms[RW_DEVICES];  /* when it was last another's */
 };
 
 struct rw_entry {
