@@ -67,8 +67,10 @@ static void log_driver(struct state *state, int level, enum devicemgr_line line,
 
     text_add(&text, "DRA driver ");
     text_add_words(&text, driver->name, TEXT_WORDS_BYTES_MAX);
-    text_add(&text, ": endpoint ");
-    text_add_words(&text, endpoint, TEXT_WORDS_BYTES_MAX);
+    if (endpoint[0] != '\0') { /* that of lifted resources has none */
+        text_add(&text, ": endpoint ");
+        text_add_words(&text, endpoint, TEXT_WORDS_BYTES_MAX);
+    }
     text_add(&text, " %s", what);
     if (why && why[0] != '\0') {
         text_add(&text, ": ");

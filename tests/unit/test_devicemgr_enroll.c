@@ -31,6 +31,14 @@ static void one_registers_and_is_known(void **state)
     expect_nothing(w);
 }
 
+static void that_of_lifted_resources_has_no_endpoint(void **state)
+{
+    struct world *w = *state;
+
+    driver_register(w, 1, DRIVER, "");
+    assert_int_equal(logged(w, "DRA driver " DRIVER " registers"), 1);
+}
+
 static void an_endpoint_is_registered_once(void **state)
 {
     struct world *w = *state;
@@ -214,6 +222,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         CLAIMS_TEST(one_registers_and_is_known),
+        CLAIMS_TEST(that_of_lifted_resources_has_no_endpoint),
         CLAIMS_TEST(an_endpoint_is_registered_once),
         CLAIMS_TEST(the_newest_ones_services_count),
         CLAIMS_TEST(what_cannot_be_kept_is_refused),
