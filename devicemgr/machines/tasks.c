@@ -149,7 +149,7 @@ void tasks_ask(struct tasks *tasks, enum task_kind kind, uint64_t number, const 
         is = claims_add(&state->claims, claim->uid, driver, claim->pod_namespace, claim->name);
     task = ensure(tasks, is);
     add_claimant(tasks, task, kind, number);
-    if (kind == TASK_PREPARE)
+    if (kind == TASK_PREPARE || is->unanswered) /* which may have been given others since */
         claim_forget_allocation(is);
     action_push(&state->actions, ACTION_CLAIM_LOOK, 0)->claim = action_claim(is);
     task_advance(tasks, task);

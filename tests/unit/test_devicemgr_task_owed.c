@@ -138,6 +138,26 @@ static void what_is_sent_once_more_may_have_other_devices(void **state)
     expect(w, "claim 7 done");
 }
 
+static void and_what_was_told_before_that_ended_is_told_anew(void **state)
+{
+    struct world *w = *state;
+
+    slice_is(w, "p", "gpu-0");
+    driver_up(w, 1, DRIVER);
+    prepare(w, 5, "c1");
+    expect_stored(w, "commit claim c1 *");
+    expect(w, "prepare c1 *");
+    claim_allocated(w, "c1", "p", "gpu-0"); /* and anew before the driver looked */
+    expect_stored(w, "commit claim c1 *");
+    driver_lost(w, 1, "closed");
+    claim_cancelled(w, 5);
+    unprepare(w, 6, "c1");
+    expect_nothing(w);
+    claim_allocated(w, "c1", "p", "gpu-0");
+    expect_stored(w, "commit claim c1 *");
+    expect(w, "claim 6 done");
+}
+
 static void nor_does_that_it_had_not_count_for_the_next_time(void **state)
 {
     struct world *w = *state;
@@ -272,9 +292,9 @@ static void nor_is_what_may_have_others_by_then(void **state)
     expect(w, "prepare c1 *");
     driver_lost(w, 1, "closed"); /* it may have it */
     claim_cancelled(w, 5);
-    claim_allocated(w, "c1", "p", "gpu-0");
-    expect_stored(w, "commit claim c1 *");
     unprepare(w, 6, "c1");
+    expect_nothing(w);
+    claim_allocated(w, "c1", "p", "gpu-0");
     expect(w, "commit claim c1 *");
     claim_allocated(w, "c1", "net", "gpu-9");
     committed(w);
@@ -495,12 +515,10 @@ static void one_that_may_have_others_is_in_the_way_of_all(void **state)
     prepare(w, 6, "c1");
     expect_stored(w, "commit claim c1 *");
     expect(w, "prepare c1 *");
-    claim_allocated(w, "c1", "q", "gpu-9"); /* another pod's, by now */
-    ignore_all(w);
     driver_lost(w, 1, "crashed"); /* it may have done it */
     claim_cancelled(w, 6);
     unprepare(w, 7, "c1");
-    committed(w);
+    claim_allocated(w, "c1", "q", "gpu-9"); /* another pod's, by now */
     expect_stored(w, "commit claim c1 *");
     expect(w, "claim 7 done");
     world_restart(w);
@@ -726,6 +744,7 @@ int main(void)
         CLAIMS_TEST(but_not_if_others_are_allocated),
         CLAIMS_TEST(other_devices_are_looked_at_anew),
         CLAIMS_TEST(what_is_sent_once_more_may_have_other_devices),
+        CLAIMS_TEST(and_what_was_told_before_that_ended_is_told_anew),
         CLAIMS_TEST(nor_does_that_it_had_not_count_for_the_next_time),
         CLAIMS_TEST(one_that_was_never_answered_has_what_is_allocated),
         CLAIMS_TEST(one_that_was_never_sent_owes_nothing),
