@@ -175,3 +175,43 @@ def test_a_reboot(cluster, lost, lose):
     cluster.node.start()
     wait_made(cluster, 3)
     assert has(cluster) == [other] and by_the_kubelet(cluster) == [lost]
+
+
+def test_init_containers_and_sidecars(cluster, lose):
+    """All devices of a pod are lost: each container has others, and has them again in another sandbox."""
+    cluster.create(pod("web", container("main", {GPU: 2}), init=[
+        container("first", {GPU: 2}, seconds=0), container("side", {GPU: 1}, sidecar=True)]))
+    cluster.wait_running("web")
+    lost = {device for _, ids in cluster.devices_of("web") for device in ids}
+    lose(*lost)
+    made = len(cluster.devices_of("web"))
+    end_container(cluster)
+    wait_each_made(cluster, made, {"main", "side"})
+    made = len(cluster.devices_of("web"))
+    with cluster.node.runtime() as client:
+        (one,) = client.ListPodSandbox(filter={
+            "label_selector": {"io.kubernetes.pod.uid": cluster.get("web").uid}}).items
+        client.StopPodSandbox(pod_sandbox_id=one.id)
+    wait_each_made(cluster, made, {"first", "main", "side"})
+    assert not lost & {device for _, ids in cluster.devices_of("web")[made:] for device in ids}
+
+
+def wait_each_made(cluster, made, names):
+    """Until each of these containers of web has been made since there were so many, and web runs."""
+    cluster.wait(lambda: {name for name, _ in cluster.devices_of("web")[made:]} >= names, f"{names} are made")
+    cluster.wait_running("web")
+
+
+def test_the_checkpoint_is_lost(cluster, lost, lose):
+    """The container says itself what it has, and for what: nobody else is given either."""
+    other = replace(cluster, lost, lose)
+    cluster.node.stop_unit(DAEMON)
+    cluster.node.run("sh", "-c", "rm /var/lib/cri-device-shim/checkpoint.db*")
+    cluster.node.start_unit(DAEMON)
+    lose()
+    cluster.create(pod("rest", container("main", {GPU: COUNT - 2})))
+    cluster.wait_running("rest")
+    assert not {lost, other} & set(has(cluster, "rest"))
+    end_container(cluster)
+    wait_made(cluster, 3)
+    assert has(cluster) == [other]
