@@ -93,8 +93,18 @@ static bool was_own_choice(const struct state *state, const struct listed_sandbo
     return named;
 }
 
-/* A running container holds what its token says, whatever the checkpoint has; not if the list is
- * older than what we have heard of that container name since. */
+/* Whether a create has reserved for the container what it runs with already: the checkpoint had lost
+ * that, or an earlier attempt was made behind our back. */
+static bool is_reserved(const struct allocation *allocation, const struct request_item *token,
+                        const struct ids *asked)
+{
+    return allocation->create && !allocation_durable(allocation) &&
+           ids_equal(&allocation->ids, &token->ids) && ids_equal(&allocation->asked, asked);
+}
+
+/* A running container holds what its token says, whatever the checkpoint has, and whatever becomes
+ * of a create for its next attempt; not if the list is older than what we have heard of that
+ * container name since. */
 static bool rebuild_one(struct state *state, const struct listed_sandboxes *told,
                         const struct devicemgr_container *container, const struct sandbox *sandbox,
                         const struct request_item *token, const struct ids *asked)
@@ -103,6 +113,13 @@ static bool rebuild_one(struct state *state, const struct listed_sandboxes *told
         allocations_edit(&state->allocations, sandbox->pod->uid, container->name, token->resource);
     size_t lives_len = allocation ? allocation->lives_len : 0;
 
+    if (allocation && allocation->epoch < state->listing.epoch &&
+        is_reserved(allocation, token, asked)) {
+        allocation_set_found(allocation);
+        dirty_touch_allocation(state, allocation);
+        dirty_touch_pod(state, sandbox->pod->uid);
+        return true;
+    }
     if (allocation &&
         (allocation->create || allocation->epoch >= state->listing.epoch ||
          (ids_equal(&allocation->ids, &token->ids) && ids_equal(&allocation->asked, asked)) ||

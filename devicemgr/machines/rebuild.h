@@ -35,7 +35,7 @@ void container_tokens_read(struct container_tokens *named, struct state *log,
 bool container_tokens_name(const struct container_tokens *named,
                            const struct allocation *allocation);
 /* A running container holds what its tokens say, whatever the checkpoint has; not if the list is
- * older than what was heard of that container name since. How many allocations were made anew. */
+ * older than what was heard of that container name since. How many allocations were made of that. */
 size_t rebuild_container(struct state *state, const struct listed_sandboxes *told,
                          const struct devicemgr_container *container, const struct sandbox *sandbox,
                          const struct container_tokens *named);

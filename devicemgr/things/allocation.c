@@ -267,8 +267,11 @@ static void set_row(struct allocation *allocation, enum allocation_row row, uint
 
 void allocation_set_found(struct allocation *allocation)
 {
-    assert(allocation->row == ALLOCATION_RESERVED);
-    set_row(allocation, ALLOCATION_DURABLE, 0);
+    assert(!allocation_durable(allocation));
+    if (allocation->row == ALLOCATION_RESERVED)
+        set_row(allocation, ALLOCATION_DURABLE, 0);
+    else
+        allocation->renews = true;
 }
 
 /* Takes `options`, may be NULL, in the place of what was there. */

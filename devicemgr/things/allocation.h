@@ -103,7 +103,8 @@ struct allocation {
     bool tentative;   /* the shim chose them, and no container was made with them yet */
 
     enum allocation_row row;
-    bool renews;     /* QUEUED or CARRIED: the checkpoint has an older row, which else stays */
+    bool renews;     /* QUEUED or CARRIED: the checkpoint has an older row, which else stays; or a
+                      * container says it */
     uint64_t commit; /* CARRIED: by which */
     bool stored;     /* the store may have a row of it; checkpoint.c's */
 
@@ -302,7 +303,8 @@ static inline bool allocation_durable(const struct allocation *allocation)
     return allocation->row == ALLOCATION_DURABLE || allocation->renews;
 }
 
-/* It stands on a container, or in the kubelet's checkpoint: from RESERVED to DURABLE. */
+/* It stands on a container, or in the kubelet's checkpoint: from RESERVED to DURABLE. One that is
+ * QUEUED or CARRIED stays so, and is DURABLE whatever becomes of that. */
 void allocation_set_found(struct allocation *allocation);
 /* So does its row, with the options that were given in that boot; takes `options`, may be NULL. */
 void allocation_set_restored(struct allocation *allocation,

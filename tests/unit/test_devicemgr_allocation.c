@@ -192,6 +192,25 @@ static void confirm(struct allocation *a)
 }
 
 /* Tried in a process of its own, whose last words nobody needs to read. */
+/* What a container says stays whatever becomes of the row that a create has queued. */
+static void a_row_of_one_that_was_found_stays(void **state)
+{
+    struct allocations table = {0};
+    struct allocation *a = add(&table, "u1", "main", "g0");
+
+    (void)state;
+    allocation_queue(a);
+    assert_false(allocation_durable(a));
+    allocation_set_found(a);
+    assert_int_equal(a->row, ALLOCATION_QUEUED);
+    assert_true(allocation_durable(a));
+    carry(a);
+    allocation_revert(a);
+    assert_int_equal(a->row, ALLOCATION_DURABLE);
+    assert_true(allocation_durable(a));
+    allocations_fini(&table);
+}
+
 static void assert_aborts(void (*move)(struct allocation *), struct allocation *a)
 {
     int status = 0;
@@ -238,6 +257,7 @@ int main(void)
         cmocka_unit_test(it_lives_as_long_as_any_of_its_containers),
         cmocka_unit_test(fresh_options_are_in_force_once_durable),
         cmocka_unit_test(a_row_that_is_not_renewed_stays),
+        cmocka_unit_test(a_row_of_one_that_was_found_stays),
         cmocka_unit_test(a_move_that_there_is_not_is_a_bug),
     };
 

@@ -66,6 +66,51 @@ static void a_container_of_a_dead_sandbox_is_rebuilt(void **state)
     expect(w, "check c-u1-main");
 }
 
+static void u2_waits_for_u1(struct world *w)
+{
+    create_token(w, 12, "u2", GPU ":g0");
+    expect(w, "check c-u1-main");
+}
+
+/* Found by tests/sim (seed 507453): the row was lost, and what the create had reserved went with
+ * it, though the container runs. */
+static void what_a_listed_container_has_outlives_a_refused_create(void **state)
+{
+    struct world *w = *state;
+
+    world_fresh_listed(w);
+    gpus_up(w, "g0");
+    create_token(w, 11, "u1", GPU ":g0");
+    expect(w, "allocate g0 *");
+    runtime_listed(w, "u1/main=" GPU ":g0 u2");
+    expect(w, "commit allocation u1 main vendor.com/gpu, pod u1");
+    committed(w);
+    assert_int_equal(logged(w, "kept (1 of them rebuilt from containers)"), 1);
+    allocate_failed(w, 2, "no");
+    expect(w, "verdict 11 refused 14:*");
+    expect_nothing(w);
+    assert_true(world_stored(w, "allocation u1 main vendor.com/gpu"));
+    u2_waits_for_u1(w);
+}
+
+/* It is committed for the create just then. */
+static void what_a_listed_container_has_outlives_a_failed_commit(void **state)
+{
+    struct world *w = *state;
+
+    world_fresh_listed(w);
+    gpus_up(w, "g0");
+    create_token(w, 11, "u1", GPU ":g0");
+    expect(w, "allocate g0 *");
+    allocated(w, "A=1");
+    expect(w, "commit allocation u1 main vendor.com/gpu, pod u1");
+    runtime_listed(w, "u1/main=" GPU ":g0 u2");
+    commit_failed(w, "disk full");
+    expect(w, "verdict 11 refused 14:*");
+    expect(w, "commit allocation u1 main vendor.com/gpu, pod u1");
+    u2_waits_for_u1(w);
+}
+
 /* The older list's container ran when the runtime looked, and is gone. */
 static void a_list_older_than_a_container_does_not_rebuild_its_predecessor(void **state)
 {
@@ -244,6 +289,8 @@ int main(void)
         TEST(a_running_container_is_believed_more_than_the_checkpoint),
         TEST(a_garbage_token_on_a_running_container_is_told_once),
         TEST(a_container_of_a_dead_sandbox_is_rebuilt),
+        TEST(what_a_listed_container_has_outlives_a_refused_create),
+        TEST(what_a_listed_container_has_outlives_a_failed_commit),
         TEST(a_list_older_than_a_container_does_not_rebuild_its_predecessor),
         TEST(of_two_listed_attempts_the_later_one_holds),
         TEST(of_two_listed_attempts_the_later_one_is_rebuilt),
