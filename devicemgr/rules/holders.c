@@ -35,8 +35,13 @@ static bool share_claims(const struct wanted *wanted, const struct allocation *h
     return wanted->want->claimed && holder->claimed;
 }
 
+/* One that has several of what is wanted is asked about once. */
 static void add(struct holders *holders, const struct allocation *holder)
 {
+    for (size_t i = 0; i < holders->len; i++) {
+        if (holders->v[i] == holder)
+            return;
+    }
     holders->v = mem_grow(holders->v, holders->len, sizeof *holders->v);
     holders->v[holders->len++] = holder;
 }

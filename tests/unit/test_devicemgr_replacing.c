@@ -399,6 +399,26 @@ static void without_another_it_is_refused(void **state)
     expect_with(w, "verdict 13 refused 14", "which still runs", NULL);
 }
 
+/* Its pod was deleted by force: the kubelet has given g5 to another, and g1 just as it got that. */
+static void who_has_what_stays_besides_is_asked_about_once(void **state)
+{
+    struct world *w = *state;
+
+    u1_has_lost_g0(w, "g1 g2 g5");
+    kubelet_holds(w, "u1=" GPU ":g0 u2=" GPU ":g0,g5");
+    create_token(w, 13, "u2", GPU ":g0,g5");
+    takes(w, "u1=" GPU ":g0 u2=" GPU ":g0,g5");
+    expect(w, "allocate g1,g5 *");
+    allocated_stored(w, "G=1");
+    expect_with(w, "verdict 13 forward", NULL);
+    create_answered(w, 13, "c-u2-main");
+    kubelet_holds(w, "u1=" GPU ":g0 u3=" GPU ":g1,g5");
+    create_token(w, 14, "u3", GPU ":g1,g5");
+    expect(w, "check c-u2-main");
+    container_checked(w, true);
+    expect_with(w, "verdict 14 refused 14", NULL);
+}
+
 /* Containers that nobody has told of yet may run with it. */
 static void nothing_is_meant_before_the_first_list(void **state)
 {
@@ -496,6 +516,7 @@ int main(void)
         TEST(who_was_given_it_too_gets_another),
         TEST(it_is_told_who_has_it),
         TEST(without_another_it_is_refused),
+        TEST(who_has_what_stays_besides_is_asked_about_once),
         TEST(nothing_is_meant_before_the_first_list),
         TEST(killed_before_it_begins_anew),
         TEST(what_a_container_says_is_believed),
