@@ -271,7 +271,7 @@ void pools_each(const struct pools *pools, void (*each)(void *to, const struct p
                                       .name = pool->name,
                                       .devices = pool->devices,
                                       .left_out = pool->left_out,
-                                      .there = pool->done && !is_due(pool),
+                                      .there = pool->order == 0 && !is_due(pool),
                                       .order = pool->order});
     }
 }

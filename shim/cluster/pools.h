@@ -56,7 +56,7 @@ void pools_complete(struct pools *pools, bool complete);
 struct pools_pool {
     const char *resource, *name;
     size_t devices, left_out; /* of what was ordered last */
-    bool there;               /* what was ordered last is done, and the last that is to be */
+    bool there;               /* it is as it is to be: nothing is under way, or due */
     uint64_t order;           /* 0: none is under way */
 };
 /* Calls `each` for all of them before it returns. */

@@ -166,6 +166,12 @@ def test_people_see_what_is_published(shim, server, agent, make_plugin):
              for device in one["spec"]["devices"]}
     assert set(published(shim).values()) == there and len(there) == 71
 
+    server.fault(Fault(status=403), path=SLICES, method="POST", times=None)
+    for _, name in list(server.objects["resourceslices"]):
+        server.remove("resourceslices", name)
+    wait_until(lambda: [(one["atApiServer"], "403" in (one["trouble"] or "")) for one in ctl_json(shim, "status")["published"]] == [(False, True)],
+               "that others have deleted it is told, and why it is not there again")
+
 
 def test_what_is_lifted_no_more_is_taken_away(make_lifting, server, closing, directory, make_plugin):
     """By the settings; slices of other drivers stay."""
