@@ -1,7 +1,7 @@
 #include <algorithm>
-#include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <new>
 #include <vector>
 
 #include <regex.h>
@@ -229,7 +229,7 @@ static void check_device(reading &r, const toml::table &table, const struct conf
 static bool is_version(const char *value)
 {
     regex_t form;
-    bool is;
+    int result;
 
     if (regcomp(&form,
                 "^\"(0|[1-9][0-9]*)[.](0|[1-9][0-9]*)[.](0|[1-9][0-9]*)"
@@ -237,10 +237,12 @@ static bool is_version(const char *value)
                 "([.](0|[1-9][0-9]*|[0-9]*[a-zA-Z-][0-9a-zA-Z-]*))*)?"
                 "([+][0-9a-zA-Z-]+([.][0-9a-zA-Z-]+)*)?\"$",
                 REG_EXTENDED | REG_NOSUB) != 0)
-        abort(); /* out of memory */
-    is = regexec(&form, value, 0, NULL, 0) == 0;
+        throw std::bad_alloc();
+    result = regexec(&form, value, 0, NULL, 0);
     regfree(&form);
-    return is;
+    if (result != 0 && result != REG_NOMATCH)
+        throw std::bad_alloc();
+    return result == 0;
 }
 
 static void check_versions(reading &r, const toml::table &table, const struct config_resource &is)
