@@ -23,9 +23,9 @@ struct state;
 struct replacing {
     const char *pod_uid, *container, *resource; /* within `key` */
     struct ids ids;                             /* sorted */
-    bool confirmed; /* the kubelet will give none of them away any more, if it has not by then */
-    uint64_t
-        until_ms; /* it is over then, unless the container is asked for before, or its pod over */
+    bool confirmed;    /* the kubelet will give none of them away any more, if it has not by then */
+    uint64_t until_ms; /* it is over then, unless the container is asked for again before; and with
+                        * its pod */
     char *key;
     size_t key_bytes;
     UT_hash_handle hh;
