@@ -105,12 +105,13 @@ static const struct claim *claim_of(const struct state *state, const char *pod_u
                                     const char *resource, const char *id,
                                     const struct granted_device **device)
 {
+    const struct claims_of *of = claims_of(&state->claims, LIFT_DRIVER);
     const struct claim *found = NULL;
 
-    for (const struct claim *claim = state->claims.by_key; claim; claim = claim->hh.next) {
+    for (const struct claim *claim = of ? of->first : NULL; claim; claim = claim->next) {
         const struct consumers *consumers = consumers_find(state->tainted.consumers, claim->uid);
 
-        for (size_t i = 0; strcmp(claim->driver, LIFT_DRIVER) == 0 && i < claim->devices.len; i++) {
+        for (size_t i = 0; i < claim->devices.len; i++) {
             if (!lifted_is_device(&claim->devices.v[i], resource, id))
                 continue;
             *device = &claim->devices.v[i];
