@@ -17,7 +17,7 @@ struct published_pool {
     size_t left_out;     /* and those that are too many */
     bool there;          /* the API server has it as it is to be, by what was said last */
     const char *trouble; /* why not, by what was said last; NULL: nothing was */
-    bool refused;        /* with it: until something changes there */
+    bool refused;        /* with it: not only put off; until something changes there */
     uint64_t trouble_ms; /* with it: since when; boot_now_ms() */
 };
 

@@ -65,7 +65,7 @@ bool cluster_orders_refused(const struct cluster_orders *orders, Agent__V1__Orde
 struct cluster_trouble {
     const char *words; /* the agent's, of the last try */
     uint64_t since_ms; /* the first that failed; boot_now_ms() */
-    bool refused;      /* since it is here, or the agent */
+    bool refused;      /* one of its tries was */
 };
 /* Why one is not done yet; borrowed until something else is called. False: it is none, or nothing was
  * said of it. */
