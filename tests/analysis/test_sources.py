@@ -37,9 +37,8 @@ def test_clang_warns_of_nothing(room):
 @pytest.mark.parametrize("room", [one for one in ROOMS if not one.startswith("tests/") and one not in UNFOLLOWED])
 def test_gcc_follows_no_way_to_a_fault(room):
     """Without optimization, and no more states of one place than BOUNDS has: else tables in loops, shim/cluster/pools.c
-    first of all, take minutes each, or do not end. What hangs in something that
-    hangs in what the caller has, gcc 12 takes for lost wherever a loop is left; LeakSanitizer looks for
-    leaks in each test."""
+    first of all, take minutes each, or do not end. What hangs in something that hangs in what the caller has, gcc 12 takes
+    for lost wherever a loop is left; LeakSanitizer looks for leaks in each test."""
     said = ""
     for one in OURS:
         if one.room == room and one.language == "c":

@@ -25,7 +25,7 @@ def _parse():
     parser.add_argument("names", nargs="*", metavar="NAME")
     parser.add_argument("--list", action="store_true", help="print names, run nothing")
     parser.add_argument("--seeds", type=int, metavar="N",
-                        help="of the simulation; a tenth as many on the sanitized build")
+                        help="of the simulation; a tenth as many on the sanitized build; and of coverage")
     parser.add_argument("--seconds", type=int, metavar="N", default=60,
                         help="of each target of fuzz-long (default 60)")
     parser.add_argument("--minutes", type=int, metavar="N", default=120, help="of soak and faults (default 120)")
