@@ -44,6 +44,20 @@ static struct asks read_asks(const struct down_world *d, const void *value, size
     return asks;
 }
 
+/* Whether somebody has asked since this row was made, and nothing is done yet: it waits for the next
+ * commit with that one. */
+static bool is_asked_since(const struct dw_pod *pod, const struct asks *asks)
+{
+    bool since = false;
+
+    for (int asker = 0; asker < DW_ASKERS; asker++) {
+        if (pod->asks[asker] == DW_DUE && !pod->unconfirmed)
+            return false;
+        since = since || (pod->asks[asker] == DW_ASKED && !asks->is[asker]);
+    }
+    return since;
+}
+
 void down_rows_carried(struct down_world *d, const struct devicemgr_record *records, size_t len)
 {
     for (size_t i = 0; i < len; i++) {
@@ -55,6 +69,8 @@ void down_rows_carried(struct down_world *d, const struct devicemgr_record *reco
         if (!pod)
             continue;
         asks = read_asks(d, records[i].value, records[i].value_bytes);
+        if (is_asked_since(pod, &asks))
+            continue;
         for (int asker = 0; asker < DW_ASKERS; asker++) {
             if (asks.is[asker] && pod->asks[asker] == DW_ASKED)
                 pod->asks[asker] = DW_CARRIED;
