@@ -308,15 +308,19 @@ static void check_nobody_forgotten(struct taint_world *t, const struct tw_pod *p
                "who is due goes at once, or in its turn: u%u, due at %" PRIu64, pod->uid, must_ms);
 }
 
-/* Of devices that are unhealthy at most a quarter makes pods go, and at least one. */
+/* Of devices that are unhealthy at most a quarter makes pods go, and at least one. Who was asked to
+ * go for that may be to go for another taint by now, while its device is healthy again. */
 static void check_quarter(struct taint_world *t)
 {
     unsigned gone[TW_RESOURCES] = {0};
 
     for (size_t i = 0; i < TW_PODS; i++) {
-        const struct tw_pod *pod = &t->pods[i];
+        struct tw_pod *pod = &t->pods[i];
 
-        if (pod->there && pod->evicted.is && pod->by_health && pod->kind == TW_TOKEN &&
+        if (!pod->there)
+            continue;
+        pod->by_health = pod->by_health && taint_may_besides_health_ms(t, pod) > t->now_ms;
+        if (pod->evicted.is && pod->by_health && pod->kind == TW_TOKEN &&
             __builtin_popcount(pod->mask) == 1)
             gone[pod->resource] |= pod->mask;
     }

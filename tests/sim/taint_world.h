@@ -229,7 +229,7 @@ struct tw_pod {
     uint64_t asked_ms;     /* when its eviction was asked for */
     uint64_t ended_ms;     /* when an operator asked for its end first */
     uint64_t end_grace_ms; /* the shortest of what he has asked for */
-    bool by_health;        /* it was asked for that alone */
+    bool by_health;        /* it was asked for that alone, and was due for nothing else since */
     bool sent;             /* something was, for its end */
     bool accepted;         /* the API server has deleted it */
     uint64_t order;        /* of the API server; 0: none */
