@@ -12,6 +12,19 @@
 
 /* ---- who has it ---- */
 
+static bool is_of(const struct lift_world *h, const struct lw_pod *pod, size_t container,
+                  size_t resource, size_t device)
+{
+    struct lw_had had[LW_HAD];
+    size_t len = lift_pod_had(h, pod, container, had);
+
+    for (size_t i = 0; i < len; i++) {
+        if (had[i].resource == resource && had[i].device == device)
+            return true;
+    }
+    return false;
+}
+
 /* A container that lives has it, and the shim must know: by claims, or from before. */
 static bool is_had(const struct lift_world *h, size_t resource, size_t device, bool by_claims)
 {
@@ -19,16 +32,9 @@ static bool is_had(const struct lift_world *h, size_t resource, size_t device, b
         const struct lw_pod *pod = &h->pods[i];
 
         for (size_t k = 0; pod->there && k < pod->containers_len; k++) {
-            struct lw_had had[LW_HAD];
-            size_t len = lift_pod_had(h, pod, k, had);
-
-            if (!lift_container_lives(&pod->containers[k]) || !pod->containers[k].known ||
-                lift_pod_by_claims(pod) != by_claims)
-                continue;
-            for (size_t d = 0; d < len; d++) {
-                if (had[d].resource == resource && had[d].device == device)
-                    return true;
-            }
+            if (lift_container_lives(&pod->containers[k]) && pod->containers[k].known &&
+                lift_pod_by_claims(pod) == by_claims && is_of(h, pod, k, resource, device))
+                return true;
         }
     }
     return false;
@@ -165,7 +171,23 @@ static const Agent__V1__Attribute *find_attribute(const Agent__V1__PoolDevice *d
     return NULL;
 }
 
-/* All is well: tainted is what pods have from before, and nothing else. */
+/* A pod has it by a claim, whether or not a container of it lives. */
+static bool is_claimed(const struct lift_world *h, size_t resource, size_t device)
+{
+    for (size_t i = 0; i < LW_PODS; i++) {
+        const struct lw_pod *pod = &h->pods[i];
+
+        for (size_t k = 0; pod->there && lift_pod_by_claims(pod) && k < pod->containers_len; k++) {
+            if (is_of(h, pod, k, resource, device))
+                return true;
+        }
+    }
+    return false;
+}
+
+/* All is well: tainted is what pods have from before, and nothing else. When rows were lost, that a
+ * claim's devices are its is known again once the next container with it is made: one that waits
+ * keeps what its last one had, whose token does not say by what right. */
 static bool is_right(const struct lift_world *h, size_t r, const Agent__V1__PoolDevice *device,
                      bool seen[LW_DEVICES])
 {
@@ -184,7 +206,7 @@ static bool is_right(const struct lift_world *h, size_t r, const Agent__V1__Pool
            strcmp(model->text, lift_device_model(at)) == 0 &&
            (is->node < 0 ? !node : node && node->number == is->node) &&
            ((device->n_taints > 0) == is_had(h, r, at, false) ||
-            (h->rows_lost && is_had(h, r, at, true)));
+            (h->rows_lost && is_claimed(h, r, at)));
 }
 
 static bool is_pool_of(const struct lw_slice *slice, size_t r)
