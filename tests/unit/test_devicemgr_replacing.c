@@ -268,12 +268,9 @@ static void what_stays_is_waited_for(void **state)
     expect(w, "allocate g1,g5 *");
 }
 
-/* It has the same from the kubelet as the init container that had it before. */
-static void what_an_init_container_had_besides_is_kept(void **state)
+/* u2's container was made with g1 in the place of g0, and g5. */
+static void u2_has_g1_beside_g5(struct world *w, const char *holds)
 {
-    const char *holds = "u2/init=" GPU ":g0,g5 u2=" GPU ":g0,g5";
-    struct world *w = *state;
-
     u1_has_lost_g0(w, "g1 g2 g5");
     kubelet_holds(w, holds);
     create_token(w, 13, "u2", GPU ":g0,g5");
@@ -282,52 +279,57 @@ static void what_an_init_container_had_besides_is_kept(void **state)
     allocated_stored(w, "G=1");
     expect_with(w, "verdict 13 forward", NULL);
     create_answered(w, 13, "c-u2-main");
+}
+
+/* It has the same from the kubelet as the init container that had it before. */
+static void what_an_init_container_had_besides_is_kept(void **state)
+{
+    struct world *w = *state;
+
+    u2_has_g1_beside_g5(w, "u2/init=" GPU ":g0,g5 u2=" GPU ":g0,g5");
     container_removed(w, "c-u2-main");
     create_token(w, 14, "u2", GPU ":g0,g5");
     expect_with(w, "verdict 14 forward G=1", NULL);
 }
 
-/* Its end was not told: it is asked about, and has what its pod's next one may have. */
-static void an_init_container_hands_on_what_it_got(void **state)
-{
-    const char *holds = "u2/init=" GPU ":g0 u2=" GPU ":g0";
-    struct world *w = *state;
+#define TO_INIT "u2/init=" GPU ":g0 u2=" GPU ":g0"
 
+/* It was made with g1 in the place of g0. */
+static void u2s_init_container_has_g1(struct world *w)
+{
     u1_has_lost_g0(w, "g1");
     sandbox_ended(w, "s-u1");
-    kubelet_holds(w, holds);
+    kubelet_holds(w, TO_INIT);
     create(w, 13, "u2", "init", GPU ":g0", NULL);
     devicemgr_run(w->mgr);
-    takes(w, holds);
+    takes(w, TO_INIT);
     ignore_all(w);
     allocated_stored(w, "G=1");
     expect_with(w, "verdict 13 forward", NULL);
     create_answered(w, 13, "c-u2-init");
+}
+
+/* Its end was not told: it is asked about, and has what its pod's next one may have. */
+static void an_init_container_hands_on_what_it_got(void **state)
+{
+    struct world *w = *state;
+
+    u2s_init_container_has_g1(w);
     create_token(w, 14, "u2", GPU ":g0");
     expect(w, "check c-u2-init");
     container_checked(w, false);
-    takes(w, holds);
+    takes(w, TO_INIT);
     expect(w, "allocate g1 *");
 }
 
 static void what_an_init_container_had_is_back(void **state)
 {
-    const char *holds = "u2/init=" GPU ":g0 u2=" GPU ":g0";
     struct world *w = *state;
 
-    u1_has_lost_g0(w, "g1");
-    sandbox_ended(w, "s-u1");
-    kubelet_holds(w, holds);
-    create(w, 13, "u2", "init", GPU ":g0", NULL);
-    devicemgr_run(w->mgr);
-    takes(w, holds);
-    ignore_all(w);
-    allocated_stored(w, "G=1");
-    expect_with(w, "verdict 13 forward", NULL);
-    create_answered(w, 13, "c-u2-init");
+    u2s_init_container_has_g1(w);
     container_removed(w, "c-u2-init");
     create_token(w, 14, "u2", GPU ":g0");
-    takes(w, holds);
+    takes(w, TO_INIT);
     expect(w, "allocate g1 *");
     allocated_stored(w, "G=1");
     expect_with(w, "verdict 14 forward", NULL);
@@ -404,14 +406,7 @@ static void who_has_what_stays_besides_is_asked_about_once(void **state)
 {
     struct world *w = *state;
 
-    u1_has_lost_g0(w, "g1 g2 g5");
-    kubelet_holds(w, "u1=" GPU ":g0 u2=" GPU ":g0,g5");
-    create_token(w, 13, "u2", GPU ":g0,g5");
-    takes(w, "u1=" GPU ":g0 u2=" GPU ":g0,g5");
-    expect(w, "allocate g1,g5 *");
-    allocated_stored(w, "G=1");
-    expect_with(w, "verdict 13 forward", NULL);
-    create_answered(w, 13, "c-u2-main");
+    u2_has_g1_beside_g5(w, "u1=" GPU ":g0 u2=" GPU ":g0,g5");
     kubelet_holds(w, "u1=" GPU ":g0 u3=" GPU ":g1,g5");
     create_token(w, 14, "u3", GPU ":g1,g5");
     expect(w, "check c-u2-main");
