@@ -16,8 +16,7 @@
 /* From 1.34 on. */
 #define API_VERSION "resource.k8s.io/v1"
 
-struct class
-{
+struct deviceclass {
     const char *resource;
     char name[LIFTED_CLASS_BYTES];
     char selector[LIFTED_POOL_BYTES + 160];
@@ -25,15 +24,15 @@ struct class
 };
 
 /* False: it is none, and `failure` says why. */
-static bool read_class(const struct command_run *run, struct class *class,
+static bool read_class(const struct command_run *run, struct deviceclass *class,
                        struct client_failure *failure)
 {
     const char *name = command_given(run, "name");
     char attribute[LIFTED_POOL_BYTES];
 
-    *class = (struct class){.resource = run->arguments[0],
-                            .extended = command_given(run, "extended"),
-                            .template = command_given(run, "template")};
+    *class = (struct deviceclass){.resource = run->arguments[0],
+                                  .extended = command_given(run, "extended"),
+                                  .template = command_given(run, "template")};
     failure->code = RPC_INVALID_ARGUMENT;
     if (!resource_name_valid(class->resource)) {
         snprintf(failure->words, sizeof failure->words, "\"%.300s\" is no resource's name",
@@ -65,7 +64,7 @@ static bool read_class(const struct command_run *run, struct class *class,
 
 /* ---- for kubectl; all values are in quotes, since some names are numbers or flags in YAML ---- */
 
-static void put_class(FILE *out, const struct class *class)
+static void put_class(FILE *out, const struct deviceclass *class)
 {
     fprintf(
         out,
@@ -91,7 +90,7 @@ static void put_class(FILE *out, const struct class *class)
             class->selector);
 }
 
-static void put_template(FILE *out, const struct class *class)
+static void put_template(FILE *out, const struct deviceclass *class)
 {
     fprintf(out,
             "---\n"
@@ -112,7 +111,7 @@ static void put_template(FILE *out, const struct class *class)
 
 /* ---- for programs, and for kubectl likewise ---- */
 
-static json_t *class_of(const struct class *class)
+static json_t *class_of(const struct deviceclass *class)
 {
     json_t *spec =
         must(json_pack("{s:[{s:{s:s}}]}", "selectors", "cel", "expression", class->selector));
@@ -123,7 +122,7 @@ static json_t *class_of(const struct class *class)
                           "DeviceClass", "metadata", "name", class->name, "spec", spec));
 }
 
-static json_t *template_of(const struct class *class)
+static json_t *template_of(const struct deviceclass *class)
 {
     return must(json_pack("{s:s, s:s, s:{s:s}, s:{s:{s:{s:[{s:s, s:{s:s}}]}}}}", "apiVersion",
                           API_VERSION, "kind", "ResourceClaimTemplate", "metadata", "name",
@@ -131,7 +130,7 @@ static json_t *template_of(const struct class *class)
                           "exactly", "deviceClassName", class->name));
 }
 
-static void put_json(const struct show *show, const struct class *class)
+static void put_json(const struct show *show, const struct deviceclass *class)
 {
     json_t *items = must(json_array());
 
@@ -144,7 +143,7 @@ static void put_json(const struct show *show, const struct class *class)
 
 static bool run(const struct command_run *run, struct client_failure *failure)
 {
-    struct class class;
+    struct deviceclass class;
 
     if (!read_class(run, &class, failure))
         return false;
