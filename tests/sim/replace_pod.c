@@ -18,9 +18,8 @@ bool replace_container_lives(const struct rw_container *container)
     return container->state == RW_COMES || container->state == RW_RUNS;
 }
 
-void replace_container_name(const struct rw_pod *pod, size_t container, char name[8])
+void replace_container_name(size_t container, char name[8])
 {
-    (void)pod;
     snprintf(name, 8, "%s", container == 0 ? "init" : "main");
 }
 
@@ -101,7 +100,7 @@ static size_t fill_wants(const struct rw_pod *pod, struct wants *wants)
     for (size_t k = 0; k < RW_CONTAINERS; k++) {
         char name[8];
 
-        replace_container_name(pod, k, name);
+        replace_container_name(k, name);
         snprintf(wants->keys[k], sizeof wants->keys[k], TOKEN_KEY_PREFIX "%s", name);
         wants->v[k] = (struct devicemgr_annotation){wants->keys[k], wants->value};
     }
@@ -126,7 +125,7 @@ static void ask(struct replace_world *r, struct rw_pod *pod, struct rw_container
                                              .pod_annotations_len = fill_wants(pod, &wants),
                                              .deadline_ms = UINT64_MAX};
 
-    replace_container_name(pod, pod->at, name);
+    replace_container_name(pod->at, name);
     snprintf(sandbox, sizeof sandbox, "s%u", pod->uid);
     snprintf(uid, sizeof uid, "u%u", pod->uid);
     container->state = RW_ASKED;
@@ -430,7 +429,7 @@ void replace_list_ends(struct replace_world *r)
             if (container->state != RW_RUNS && container->state != RW_EXITED)
                 continue;
             snprintf(names[at][0], sizeof names[at][0], "k%u", container->id);
-            replace_container_name(pod, k, names[at][1]);
+            replace_container_name(k, names[at][1]);
             notes[at][0] = (struct devicemgr_annotation){key, value_of(container->says)};
             notes[at][1] =
                 (struct devicemgr_annotation){asked_key, value_of(container->says_asked)};

@@ -22,7 +22,7 @@ bool replace_shim_has_row(const struct replace_world *r, const struct rw_pod *po
     char uid[16], name[8];
 
     snprintf(uid, sizeof uid, "u%u", pod->uid);
-    replace_container_name(pod, container, name);
+    replace_container_name(container, name);
     for (const struct row *row = r->rows; row; row = row->next) {
         if (row->kind == DEVICEMGR_RECORD_ALLOCATION && strcmp(row->key[0], uid) == 0 &&
             strcmp(row->key[1], name) == 0)

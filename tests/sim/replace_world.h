@@ -74,8 +74,8 @@ struct rw_pod {
     uint64_t read_ms; /* since then */
     size_t at;        /* which container is to be made, or was last */
     struct rw_container containers[RW_CONTAINERS];
-    uint64_t disturbed_ms[RW_DEVICES]; /* when the device was last not to be had, or another's */
-    uint64_t of_another_ms[RW_DEVICES];  /* when it was last another's */
+    uint64_t disturbed_ms[RW_DEVICES];  /* when the device was last not to be had, or another's */
+    uint64_t of_another_ms[RW_DEVICES]; /* when it was last another's */
 };
 
 struct rw_entry {
@@ -179,7 +179,7 @@ void replace_kubelet_restarts(struct replace_world *r);
 /* ---- replace_pod.c ---- */
 
 bool replace_container_lives(const struct rw_container *container);
-void replace_container_name(const struct rw_pod *pod, size_t container, char name[8]);
+void replace_container_name(size_t container, char name[8]);
 void replace_pod_begins(struct replace_world *r, struct rw_pod *pod);
 /* Its sandbox ends, with its containers. */
 void replace_pod_ends(struct replace_world *r, struct rw_pod *pod);
