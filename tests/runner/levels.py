@@ -290,7 +290,7 @@ class Suite:
 
 _SLOW_UNIT = ("test_store", "test_bridge_shown", "test_config", "test_watch", "test_store_faults",
               "test_host")
-# What has work for libuv's workers, which write and read files (uv_queue_work); there are no other threads.
+# What has work for libuv's workers, which write and read files (uv_queue_work); there are no other threads of ours.
 _THREADED = ("test_store_worker", "test_restore", "test_host", "test_settings", "test_checkpoint_watch",
              "test_kubelet_claims", "test_events")
 _COVERAGE_SEEDS = 4000
