@@ -665,7 +665,7 @@ static void claim_rows_that_are_too_much_are_refused(void **state)
     int r;
 
     (void)state;
-    large[0] = 0x7a; /* a field that nobody knows, which is all of it: of three bytes' length */
+    large[0] = 0x7a; /* a field that nobody knows, which is all of it: its length has four bytes */
     assert_int_equal(restore_claim(&table, "c", broken, sizeof broken), -1);
     for (size_t len = most - 5, at = 1; at < 5; at++, len >>= 7)
         large[at] = (uint8_t)(len & 0x7f) | (at < 4 ? 0x80 : 0);
