@@ -107,6 +107,16 @@ def test_a_program_that_does_not_end_well(world, text):
     assert status == 1 and last.endswith(" passed, 2 failed"), world.output
 
 
+def test_what_valgrind_says_of_a_child(world):
+    """Of a forked process, that is: its status is not the program's."""
+    world.program("tests/unit/test_token", "exit 1")
+    world.tool("valgrind", TWO_PASS)
+    assert world.run("valgrind/test_token") == (0, "2 passed, 0 failed")
+    world.tool("valgrind", f'{TWO_PASS}; echo "==7== Invalid read of size 1"')
+    assert world.run("valgrind/test_token") == (1, "2 passed, 1 failed")
+    assert "valgrind says: ==7== Invalid read" in world.output
+
+
 @pytest.mark.parametrize("tool", ["cmake", "ninja"])
 def test_a_build_that_fails(world, tool):
     """All that needs it fails with it, although programs of an earlier build are there; the rest
