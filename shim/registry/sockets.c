@@ -58,6 +58,7 @@ struct sockets {
     unsigned names;
     int error;           /* of the last look */
     uint64_t failing_ms; /* since when none was a success; only with `error` */
+    int shortage;        /* of this look: without what we must have to see all of it; an errno */
     bool unwatched;      /* something is not told by inotify */
     bool too_many;       /* something was left out, */
     bool told_many;      /* and the log says so */
@@ -97,6 +98,14 @@ static void note_new(struct sockets *s, const char *path, int file, const struct
     HASH_ADD_KEYPTR(hh, s->all, one->path, strlen(one->path), one);
 }
 
+/* Something could not be opened. If that is for want of what we must have ourselves, it may be there
+ * all the same. */
+static void note_unseen(struct sockets *s, int error)
+{
+    if (error == EMFILE || error == ENFILE || error == ENOMEM)
+        s->shortage = error;
+}
+
 /* What stands at `path` may be a socket. */
 static void look_at_file(struct sockets *s, int directory, const char *name, const char *path)
 {
@@ -104,8 +113,10 @@ static void look_at_file(struct sockets *s, int directory, const char *name, con
     struct one *one;
     int file = openat(directory, name, O_PATH | O_CLOEXEC);
 
-    if (file < 0)
+    if (file < 0) {
+        note_unseen(s, errno);
         return;
+    }
     if (fstat(file, &st) < 0 || !S_ISSOCK(st.st_mode)) {
         close(file);
         return;
@@ -193,7 +204,7 @@ static void look_at_names(struct sockets *s, DIR *directory, const char *path, u
 static int look_into(struct sockets *s, const char *path, unsigned depth)
 {
     DIR *directory;
-    int fd;
+    int fd, error;
 
     if (depth > REGISTRY_DEPTH_MAX || ++s->directories > REGISTRY_DIRECTORIES_MAX) {
         s->too_many = true;
@@ -203,8 +214,13 @@ static int look_into(struct sockets *s, const char *path, unsigned depth)
         s->unwatched = true;
     fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | (depth > 0 ? O_NOFOLLOW : 0));
     directory = fd < 0 ? NULL : fdopendir(fd);
-    if (!directory)
-        return -errno;
+    if (!directory) {
+        error = errno;
+        note_unseen(s, error);
+        if (fd >= 0)
+            close(fd);
+        return -error;
+    }
     look_at_names(s, directory, path, depth);
     closedir(directory);
     return 0;
@@ -261,6 +277,7 @@ static void on_look(uv_timer_t *timer)
 
     s->look++;
     s->directories = s->names = 0;
+    s->shortage = 0;
     s->too_many = false;
     s->unwatched = !watch_runs(&s->watch);
     if (s->place.is_ours)
@@ -271,8 +288,11 @@ static void on_look(uv_timer_t *timer)
         s->unwatched = true;
         error = 0;
     }
+    if (!error)
+        error = -s->shortage;
     tell_trouble(s, error);
-    tell_went(s);
+    if (!s->shortage) /* what was not seen may be there */
+        tell_went(s);
     tell_came(s);
     uv_update_time(s->loop);
     took_ms = (uv_hrtime() - began_ns) / 1000000;

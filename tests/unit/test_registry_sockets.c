@@ -2,6 +2,7 @@
 #include "tests/unit/test_wait.h"
 
 #include <fcntl.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -330,6 +331,45 @@ static void what_is_in_its_way_is_told_and_may_go(void **state)
     stop(&f);
 }
 
+/* From now on so many more files may be open; returns what holds without that. */
+static struct rlimit leave_descriptors(int more)
+{
+    struct rlimit before, limit;
+    int next = dup(STDIN_FILENO);
+
+    assert_true(next >= 0);
+    close(next);
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+    limit = (struct rlimit){(rlim_t)(next + more), before.rlim_max};
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
+    return before;
+}
+
+/* For the directory, or for what is in it; it is looked at again, though nothing tells of it. */
+static void without_descriptors_nothing_has_gone(void **state)
+{
+    for (int more = 0; more < 2; more++) {
+        struct fixture f;
+        struct rlimit before;
+        uint64_t since_ms;
+
+        prepare(&f, state);
+        make_socket(&f, "a.sock");
+        begin(&f);
+        WAIT(f.world, f.there == 1);
+        make_socket(&f, "b.sock");
+        before = leave_descriptors(more); /* logs an error */
+        WAIT(f.world, sockets_trouble(f.sockets, &since_ms));
+        assert_string_equal(sockets_trouble(f.sockets, &since_ms), "Too many open files");
+        assert_string_equal(f.events, "+a.sock");
+        assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
+        WAIT(f.world, f.there == 2);
+        assert_null(sockets_trouble(f.sockets, &since_ms));
+        assert_string_equal(f.events, "+a.sock+b.sock");
+        stop(&f);
+    }
+}
+
 static void an_overflow_of_events_loses_nothing(void **state)
 {
     struct fixture f;
@@ -414,6 +454,7 @@ int main(void)
         TEST(follows_symlinks_to_sockets_only),
         TEST(the_directory_may_be_removed),
         TEST(what_is_in_its_way_is_told_and_may_go),
+        TEST(without_descriptors_nothing_has_gone),
         TEST(an_overflow_of_events_loses_nothing),
         TEST(thousands_of_files_cost_no_socket),
         TEST(there_are_bounds),
