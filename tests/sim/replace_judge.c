@@ -57,6 +57,40 @@ static unsigned others_keep(const struct replace_world *r, const struct rw_pod *
     return set;
 }
 
+struct chosen {
+    const char *uid;
+    unsigned set;
+};
+
+static bool add_chosen(void *user, const struct devicemgr_device *device)
+{
+    struct chosen *chosen = user;
+    char quoted[16];
+
+    snprintf(quoted, sizeof quoted, "\"%s\"", device->id);
+    for (size_t i = 0; i < device->holders_len; i++) {
+        const struct devicemgr_holder *holder = &device->holders[i];
+
+        if (strcmp(holder->pod_uid, chosen->uid) == 0 && strcmp(holder->state, "promised") != 0)
+            chosen->set |= replace_named(quoted);
+    }
+    return true;
+}
+
+/* What the shim has for a container that it is asked for, of which it has not said so yet. */
+static unsigned chosen_for(const struct replace_world *r, const struct rw_pod *pod)
+{
+    const struct devicemgr_which which = {.resource = RW_RESOURCE};
+    char uid[16];
+    struct chosen chosen = {.uid = uid};
+
+    if (!r->core || !is_live(pod) || pod->containers[pod->at].state != RW_ASKED)
+        return 0;
+    snprintf(uid, sizeof uid, "u%u", pod->uid);
+    devicemgr_devices(r->core, r->now_ms, &which, add_chosen, &chosen);
+    return chosen.set;
+}
+
 static void note_bad(struct replace_world *r)
 {
     for (size_t d = 0; d < RW_DEVICES; d++) {
@@ -71,12 +105,18 @@ static void note_bad(struct replace_world *r)
 
 void replace_judge_disturbed(struct replace_world *r)
 {
+    unsigned chosen[RW_PODS];
+
     note_bad(r);
+    for (size_t i = 0; i < RW_PODS; i++)
+        chosen[i] = chosen_for(r, &r->pods[i]);
     for (size_t i = 0; i < RW_PODS; i++) {
         struct rw_pod *pod = &r->pods[i];
         unsigned set = replace_plugin_serves(r) ? ~r->said_healthy : RW_ALL;
         unsigned of_another = others_have(r, &pod->containers[pod->at]) | others_keep(r, pod);
 
+        for (size_t k = 0; k < RW_PODS; k++)
+            of_another |= k != i ? chosen[k] : 0;
         for (size_t d = 0; d < RW_DEVICES; d++) {
             if ((set | of_another) >> d & 1)
                 pod->disturbed_ms[d] = r->now_ms;
@@ -162,7 +202,8 @@ static bool is_anothers(const struct replace_world *r, const struct rw_pod *pod,
 {
     for (size_t i = 0; i < RW_PODS; i++) {
         const struct rw_pod *other = &r->pods[i];
-        unsigned keeps = container->unsure ? other->containers[other->at].had : RW_ALL;
+        unsigned chosen = chosen_for(r, other), had = other->containers[other->at].had;
+        unsigned keeps = !container->unsure ? RW_ALL : chosen ? chosen : had;
 
         if (other != pod && is_live(other) && other->read && !other->in_flight &&
             other->read_ms < container->asked_ms && (other->given & keeps & set))
