@@ -82,19 +82,24 @@ static const char *claims(struct world *w, struct devicemgr_which which)
 
 #define ALL ((struct devicemgr_which){0})
 
-static void use(struct world *w, const char *cdi)
+static void use_as(struct world *w, const char *pod_name, const char *cdi)
 {
     const struct devicemgr_create request = {.pod_uid = "u1",
                                              .pod_namespace = "ns",
-                                             .pod_name = "u1",
+                                             .pod_name = pod_name,
                                              .container = "main",
                                              .sandbox_id = "s-u1",
                                              .cdi_devices = &cdi,
                                              .cdi_devices_len = 1};
 
-    sandbox_ran(w, "u1", "s-u1", 0);
     (void)!devicemgr_create(w->mgr, w->now_ms, 1, &request);
     devicemgr_run(w->mgr);
+}
+
+static void use(struct world *w, const char *cdi)
+{
+    sandbox_ran(w, "u1", "s-u1", 0);
+    use_as(w, "u1", cdi);
 }
 
 static void a_driver_is_told_with_its_endpoints(void **state)
@@ -170,6 +175,40 @@ static void a_claim_is_told_with_its_devices_and_who_uses_it(void **state)
     assert_non_null(strstr(told.text, " waits 1\n"));
 }
 
+/* By its name, with and without its namespace; by its uid once its sandbox is known. */
+static void whose_claim_it_is(void **state)
+{
+    struct world *w = *state;
+
+    driver_up(w, 1, DRIVER);
+    claim_prepared(w, 5, "c1", "gpu-0");
+    use_as(w, "web", "example.com/dev=gpu-0");
+    assert_non_null(strstr(claims(w, ALL), " ns/web()/main\n"));
+    assert_string_equal(claims(w, (struct devicemgr_which){.pod = "u1"}), "");
+    sandbox_ran(w, "u1", "s-u1", 0);
+    assert_non_null(strstr(claims(w, ALL), " ns/web(u1)/main\n"));
+    assert_string_not_equal(claims(w, (struct devicemgr_which){.pod = "u1"}), "");
+    assert_string_not_equal(claims(w, (struct devicemgr_which){.pod = "web"}), "");
+    assert_string_not_equal(claims(w, (struct devicemgr_which){.pod = "ns/web"}), "");
+    assert_string_equal(claims(w, (struct devicemgr_which){.pod = "we"}), "");
+    ignore_all(w);
+}
+
+/* A claim that looks at a device, whoever has it. */
+static void a_device_may_be_looked_at_only(void **state)
+{
+    static const struct devicemgr_claim_device device = {
+        .driver = DRIVER, .pool = "p", .device = "gpu-0", .admin_access = true};
+    struct world *w = *state;
+
+    driver_up(w, 1, DRIVER);
+    claim_prepared(w, 5, "c1", "gpu-0 gpu-1");
+    devicemgr_claim_allocation(w->mgr, w->now_ms, "c1", true, &device, 1);
+    assert_non_null(strstr(claims(w, ALL), " p/gpu-0=example.com/dev=gpu-0 admin"
+                                           " p/gpu-1=example.com/dev=gpu-1\n"));
+    ignore_all(w);
+}
+
 /* Prepared since then for the first time: not anew with each prepare, but after an unprepare. */
 static void a_claim_is_prepared_since_the_first_time(void **state)
 {
@@ -209,6 +248,8 @@ static void claims_go_on_behind_a_place(void **state)
     assert_string_equal(told.key[1], "c2");
     assert_memory_equal(claims(w, (struct devicemgr_which){.after = after}), "ns/c10 ", 7);
     assert_int_equal(told.rows, 1);
+    assert_int_equal((claims(w, (struct devicemgr_which){.driver = DRIVER}), told.rows), 3);
+    assert_int_equal((claims(w, (struct devicemgr_which){.pod_namespace = "ns"}), told.rows), 3);
     assert_string_equal(claims(w, (struct devicemgr_which){.driver = OTHER_DRIVER}), "");
     assert_string_equal(claims(w, (struct devicemgr_which){.pod_namespace = "other"}), "");
 }
@@ -221,6 +262,8 @@ int main(void)
         TEST(one_that_is_away_is_told_with_why_and_since_when),
         TEST(drivers_go_on_behind_a_place),
         TEST(a_claim_is_told_with_its_devices_and_who_uses_it),
+        TEST(whose_claim_it_is),
+        TEST(a_device_may_be_looked_at_only),
         TEST(a_claim_is_prepared_since_the_first_time),
         TEST(claims_go_on_behind_a_place),
 #undef TEST

@@ -95,6 +95,27 @@ static void a_device_that_two_containers_run_with_is_counted(void **state)
     ignore_all(w);
 }
 
+/* Of a resource that may be shared; and of one that nobody has registered, which is no line. */
+static void what_may_be_shared_is_not_held_twice(void **state)
+{
+    struct devicemgr_resource_settings own = world_settings_of(GPU);
+    struct world *w = *state;
+    struct report r = {0};
+
+    own.exclusive = false;
+    world_fresh_with(w, &own);
+    gpus_up(w, "g0 g1");
+    nics_up(w, "n0 n1");
+    runtime_listed(w, "u1/main=" GPU ":g0 u2/main=" GPU ":g0 u3/main=no.example/none:x"
+                      " u4/main=" NIC ":n0 u5/main!=" NIC ":n1");
+    assert_int_equal(devicemgr_held_twice(w->mgr), 0);
+    devicemgr_held(w->mgr, add_held, &r);
+    assert_non_null(strstr(r.text, GPU " 2"));
+    assert_non_null(strstr(r.text, NIC " 1"));
+    assert_null(strstr(r.text, "no.example"));
+    ignore_all(w);
+}
+
 static void add_state(void *user, const char *state, size_t claims)
 {
     if (claims > 0)
@@ -131,6 +152,9 @@ static void drivers_and_their_claims(void **state)
     assert_string_equal(claim_state_word(CLAIM_GONE), "gone");
     devicemgr_claims_refused(w->mgr, add_claim_refusal, &refused);
     assert_string_equal(refused.text, "");
+    prepare(w, 4, "c2");
+    devicemgr_dra_count(w->mgr, &counts);
+    assert_int_equal(counts.waits, 1);
     ignore_all(w);
 }
 
@@ -141,6 +165,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(held_devices_and_creates, world_setup, world_teardown),
         cmocka_unit_test_setup_teardown(a_device_that_two_containers_run_with_is_counted,
                                         world_setup, world_teardown),
+        cmocka_unit_test_setup_teardown(what_may_be_shared_is_not_held_twice, world_setup,
+                                        world_teardown),
         cmocka_unit_test_setup_teardown(drivers_and_their_claims, claims_setup, world_teardown),
     };
 

@@ -98,6 +98,7 @@ static void one_that_waits_for_its_turn(void **state)
     prepare(w, 5, "c1");
     committed(w);
     claim_cancelled(w, 5);
+    assert_string_equal(ask(w, NULL), "c1 " DRIVER " sent\n");
     unprepare(w, 6, "c1");
     assert_string_equal(ask(w, NULL),
                         "c1 " DRIVER " sent unprepare 0 left 40000 wait:driver-busy\n");
@@ -160,6 +161,7 @@ static void before_the_rows_are_read_that_is_the_reason(void **state)
 
 static void who_is_meant(void **state)
 {
+    static const struct devicemgr_why_name elsewhere = {"other", "shared"};
     struct world *w = *state;
 
     prepare(w, 5, "web-gpu-x7k2p");
@@ -168,11 +170,16 @@ static void who_is_meant(void **state)
     assert_null(strstr(told, "shared"));
     assert_non_null(strstr(ask(w, "ns/web"), "web-gpu-x7k2p "));
     assert_string_equal(ask(w, "other/web"), "");
+    assert_string_equal(ask(w, "xx/web"), "");
+    assert_string_equal(ask(w, "ns/"), "");
     assert_string_equal(ask(w, "we"), "");
     assert_string_equal(ask(w, "web-gpu"), ""); /* its claim would have one name more */
     assert_non_null(strstr(ask(w, "shared"), "shared "));
     assert_non_null(strstr(ask_with(w, "db", "shared"), "shared "));
     assert_null(strstr(told, "web"));
+    told[0] = '\0';
+    devicemgr_why_claims(w->mgr, w->now_ms, "db", NULL, &elsewhere, 1, on_claim, NULL);
+    assert_string_equal(told, "");
     sandbox_ran(w, "web", "s-web", 0); /* the runtime's pods are called by their uids here */
     assert_non_null(strstr(ask(w, "web"), "web-gpu-x7k2p "));
     ignore_all(w);
