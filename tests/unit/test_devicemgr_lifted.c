@@ -154,6 +154,10 @@ static void several_nodes_are_a_text(void **state)
 
     gpus_up(w, "g0@0@2 g1@7");
     expect_lifted(w, OF(2), "g0 id=g0 numaNodes=0,2, g1 id=g1 numaNode=#7");
+    /* which they are no more where it would be too long */
+    plugin_list(w, w->endpoint,
+                "g0@101@102@103@104@105@106@107@108@109@110@111@112@113@114@115@116@117");
+    expect_lifted(w, OF(1), "g0 id=g0");
 }
 
 static void an_id_that_is_too_long_is_none(void **state)
@@ -271,6 +275,50 @@ static void so_is_what_an_operator_sets(void **state)
     expect_lifted(w, OF(2), "g0 id=g0, g1 id=g1 unhealthy:NoSchedule");
 }
 
+static void taint(struct world *w, const char *device, const char *text)
+{
+    devicemgr_taint(w->mgr, w->now_ms, 1, GPU, device, text, 0, "", 1234, false);
+    stored(w);
+}
+
+/* What an operator and the settings both say is one. */
+static void a_taint_is_told_once(void **state)
+{
+    static const struct devicemgr_settings_taint SET[] = {{GPU, NULL, "x.io/k", "v", "NoSchedule"},
+                                                          {GPU, "g1", "x.io/k", "w", "NoSchedule"}};
+    struct world *w = *state;
+
+    gpus_up(w, "g0 g1");
+    taint(w, "g0", "x.io/k=v:NoSchedule");
+    taint(w, "g0", "x.io/k=v:NoExecute");
+    w->settings.taints = SET;
+    w->settings.taints_len = 2;
+    devicemgr_set_settings(w->mgr, w->now_ms, &w->settings);
+    stored(w);
+    w->settings.taints_len = 0;
+    expect_lifted(w, OF(2),
+                  "g0 id=g0 k=v:NoExecute k=v:NoSchedule, g1 id=g1 k=v:NoSchedule k=w:NoSchedule");
+}
+
+static void there_is_a_most_of_taints(void **state)
+{
+    struct world *w = *state;
+    struct telling of = {.devices = 0};
+    size_t taints = 0;
+
+    gpus_up(w, "g0");
+    for (unsigned i = 0; i < LIFTED_TAINTS_MAX + 2; i++) {
+        char text[32];
+
+        sprintf(text, "x.io/k%u:NoSchedule", i);
+        taint(w, "g0", text);
+    }
+    devicemgr_lifted_devices(w->mgr, GPU, put_device, &of);
+    for (const char *at = of.text; (at = strstr(at, ":NoSchedule")); at++)
+        taints++;
+    assert_int_equal(taints, LIFTED_TAINTS_MAX);
+}
+
 /* Nobody is to be evicted for what a restart would forget. */
 static void what_evicts_is_durable_first(void **state)
 {
@@ -320,6 +368,8 @@ int main(void)
         lift_test(there_is_a_most_of_attributes),
         lift_test(health_is_a_taint),
         lift_test(so_is_what_an_operator_sets),
+        lift_test(a_taint_is_told_once),
+        lift_test(there_is_a_most_of_taints),
         lift_test(what_evicts_is_durable_first),
         lift_test(there_is_a_most_of_devices),
     };
