@@ -175,7 +175,7 @@ static void never_writes_over_rows_it_has_not_read(void **state)
 /* A small tmpfs over the fixture's directory, seen by this process only. */
 static void mount_small_disk(const struct fixture *f)
 {
-    if (unshare(CLONE_NEWNS) < 0 || mount("", "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0 ||
+    if (unshare(CLONE_NEWNS) < 0 || mount("", "/", "", MS_REC | MS_PRIVATE, NULL) < 0 ||
         mount("tmpfs", f->dir, "tmpfs", 0, "size=128k") < 0)
         skip();
 }
