@@ -99,7 +99,7 @@ static void one_that_does_not_answer_is_lost(void **state)
     raw_listen(&f->raw, f->world);
     dial(f);
     world_wait(f->world, &f->lost);
-    assert_int_equal(pings(f), 1);
+    assert_in_range(pings(f), 1, 2); /* 2: its SETTINGS came after the first, on a slow machine */
     assert_string_equal(f->reason, "the peer hangs: it does not answer");
 }
 
