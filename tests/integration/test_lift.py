@@ -367,6 +367,19 @@ def test_the_cluster_says_what_is_allocated(shim, server, node, make_plugin):
     assert not node.kubelet.unprepare(DRIVER, [claim("c-4")])["c-4"].error
 
 
+@pytest.mark.parametrize("service", ["v1.DRAPlugin", "v1beta1.DRAPlugin"])
+def test_a_claim_of_alternatives(server, node, runtime, make_plugin, service):
+    """The cluster says "request/subrequest" (firstAvailable), the container the request: what the kubelet compares."""
+    make_plugin(node.shim, GPU, ["g0", "g1"])
+    wait_devices(server, {"g0": [], "g1": []})
+    node.kubelet.known = (service,)
+    allocate(server, "c-1", "g1", request="gpu/big")
+    (device,) = node.kubelet.prepare(DRIVER, [claim("c-1")])["c-1"].devices
+    assert list(device.request_names) == ["gpu"]
+    node.client.run(node.client.run_pod("web"), "main", **prepare(node.kubelet, "c-1"))
+    assert envs(created(runtime))["PLUGIN_DEVICES"] == "g1"
+
+
 def test_without_the_cluster_nothing_is_prepared(shim, server, node, make_plugin):
     """The kubelet may ask for what was prepared before the settings had no cluster any more; it is unprepared."""
     make_plugin(shim, GPU, ["g0"])

@@ -196,6 +196,41 @@ static void what_is_not_lost_it_keeps(void **state)
     expect(w, "allocate g1,g2 *");
 }
 
+/* Of several resources, in one container: the one is replaced once the other can be had, too. */
+static void several_resources_are_all_or_nothing(void **state)
+{
+    struct world *w = *state;
+    uint64_t gpu, nic;
+
+    replaces(w, true);
+    gpu = gpus_up(w, "g0 g1");
+    nic = nics_up(w, "n0");
+    create_request(w, 11, "u1", "main", GPU "=1, " NIC "=1");
+    expect(w, "allocate n0 *");
+    expect(w, "allocate g0 *");
+    allocated(w, "G=0");
+    w->call--;
+    allocated_stored(w, "N=0");
+    expect(w, "verdict 11 forward*");
+    create_answered(w, 11, "c-u1-main");
+    container_removed(w, "c-u1-main");
+    ignore_all(w);
+    lists(w, gpu, "g1");
+    lists(w, nic, "n0!");
+    pass(w, AFTER_MS);
+    create_request(w, 12, "u1", "main", GPU "=1, " NIC "=1");
+    expect_stored(w, "commit -allocation u1 main vendor.com/gpu, pod u1"); /* g0 is let go of */
+    expect_nothing(w);
+    create_request(w, 13, "u2", "main", GPU "=1"); /* g1 is not kept from it */
+    expect(w, "allocate g1 *");
+    create_cancelled(w, 13);
+    ignore_all(w);
+    plugin_list(w, nic, "n0");
+    expect(w, "allocate g1 *");
+    allocated_stored(w, "G=1");
+    expect(w, "verdict 12 forward N=0 G=1 *");
+}
+
 static void what_runs_keeps_what_it_has(void **state)
 {
     struct world *w = *state;
@@ -311,6 +346,7 @@ int main(void)
         TEST(without_a_free_one_it_waits_and_says_so),
         TEST(a_refusal_for_want_of_one_says_so),
         TEST(what_is_not_lost_it_keeps),
+        TEST(several_resources_are_all_or_nothing),
         TEST(what_runs_keeps_what_it_has),
         TEST(what_another_pod_has_been_given_is_not_taken),
         TEST(it_is_told_once),
