@@ -5,8 +5,11 @@ and go.
     storm.round(("driver", "kubelet"))   # of PARTS
     storm.end()
     storm.violations
+
+    play(Storm(node, seed), times)       # each of PARTS, and every two, so often
 """
 
+import itertools
 import random
 import time
 
@@ -133,3 +136,15 @@ class Storm:
 
     def _crash(self, rng):
         self._some_pod(rng, lambda pod: self._node.runtime.finish(pod.uid, "main", 1))
+
+
+def play(storm, times):
+    """Rounds of each part alone and of every two, so often, of which none may go wrong. How many those were."""
+    rounds = [(one,) for one in PARTS] + list(itertools.combinations(PARTS, 2))
+    rounds *= times
+    for number, pair in enumerate(rounds):
+        storm.round(pair)
+        assert not storm.violations, f"round {number}, {pair}:\n" + "\n".join(storm.violations)
+    storm.end()
+    assert not storm.violations, "\n".join(storm.violations)
+    return len(rounds)
