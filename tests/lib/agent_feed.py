@@ -67,7 +67,7 @@ class AgentFeed:
     def send(self, **fields):
         """A message, to whoever watches."""
         with self._lock:
-            for stream in self._streams:
+            for stream in list(self._streams):
                 stream.put(agent.WatchResponse(daemon_version="scripted", **fields))
 
     def wish(self, **fields):

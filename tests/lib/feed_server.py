@@ -116,13 +116,13 @@ class FeedServer:
     def show(self, resources):
         with self._lock:
             self.resources = resources
-            for stream in self._streams:
+            for stream in list(self._streams):
                 stream.put(self._message())
 
     def show_drivers(self, drivers, moved=None):
         with self._lock:
             self.drivers, self.moved = drivers, moved or {}
-            for stream in self._driver_streams:
+            for stream in list(self._driver_streams):
                 stream.put(self._drivers_message())
 
     def say_health(self, driver, *healths, said_ms=None):
@@ -134,7 +134,7 @@ class FeedServer:
             health=one if isinstance(one, bytes) else one.SerializeToString()) for one in healths]
         with self._lock:
             self.health = [*self.health, *words]
-            for stream in self._health_streams:
+            for stream in list(self._health_streams):
                 stream.put(bridge.WatchHealthResponse(devices=words))
 
     def _drivers_message(self):
@@ -147,7 +147,7 @@ class FeedServer:
     def send(self, message):
         """Any message, to whoever watches."""
         with self._lock:
-            for stream in self._streams:
+            for stream in list(self._streams):
                 stream.put(message)
 
     def _message(self):
