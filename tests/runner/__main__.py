@@ -13,10 +13,12 @@ import pathlib
 import sys
 import time
 
-from levels import ROOT, Options, Suite
+from levels import AGAIN, ROOT, Options, Suite
 from pool import Counts, Pool
 
 _LINES_OF_A_FAILURE = 120
+_TESTS_FAILED = 1  # pytest's status, if it has run all of them
+_AGAIN_MAX = 5  # tests: if more have failed, it was not what ran beside them
 
 
 def _parse():
@@ -31,6 +33,9 @@ def _parse():
     parser.add_argument("--minutes", type=int, metavar="N", default=120, help="of soak and faults (default 120)")
     parser.add_argument("--processors", type=float, metavar="N", default=os.cpu_count(),
                         help="how many to keep busy (default: all)")
+    parser.add_argument("--again", action="store_true",
+                        help="Python tests that fail, 5 at most, once more when all else is over; those that pass\n"
+                             "then are named, and count as passed")
     parser.add_argument("--build", type=pathlib.Path, metavar="DIRECTORY", default=ROOT / "build",
                         help="where to build (default: build)")
     return parser.parse_args()
@@ -104,7 +109,7 @@ class Report:
             seconds = max(job.ended for job in jobs) - min(job.began for job in jobs)
             print(f"{level:24} {counts.passed:8} {counts.failed:7} {counts.skipped:8} "
                   f"{seconds:8.0f} {sum(job.cpu_s for job in jobs):7.0f}")
-            if level != "build":  # is no test; one that fails has failed all that needs it
+            if level not in ("build", AGAIN):  # is no test: one that fails has failed all that needs it; counts above
                 total.add(counts)
         skipped = f"; {total.skipped} skipped, named above" if total.skipped else ""
         print(f"in {time.monotonic() - self._began:.0f} s{skipped}\n")
@@ -130,6 +135,22 @@ def _words(counts):
         f", {counts.skipped} skipped" if counts.skipped else "")
 
 
+def _run_again(pool, jobs):
+    """What failed perhaps for what ran beside it, by itself. What passes then has, and is named."""
+    failed = [job for job in jobs if job.counts.failed]
+    if sum(job.counts.failed for job in failed) > _AGAIN_MAX:
+        return
+    for job in failed:
+        second = job.again() if job.again and job.statuses == [_TESTS_FAILED] else None
+        if not second:
+            continue
+        pool.run([second])
+        if second.good and second.counts.passed == job.counts.failed:
+            print(f"          passed only when run again: {job.level} {job.name}, {job.counts.failed} tests")
+            job.counts.passed += job.counts.failed
+            job.counts.failed = 0
+
+
 def main():
     arguments = _parse()
     suite = Suite(Options(arguments.build.resolve(), arguments.processors, arguments.seeds,
@@ -140,8 +161,11 @@ def main():
     jobs = [job for (level, name), tests in _select(suite, arguments.names).items()
             for job in suite.jobs(level, name, tests)]
     report = Report()
+    pool = Pool(arguments.processors, report)
     try:
-        Pool(arguments.processors, report).run(suite.with_builds(jobs))
+        pool.run(suite.with_builds(jobs))
+        if arguments.again:
+            _run_again(pool, jobs)
     except KeyboardInterrupt:
         print("interrupted")
         return 130

@@ -14,6 +14,7 @@ from pool import Counts, Job
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 TESTS = ROOT / "tests"
 
+AGAIN = "again"  # the level of what is run once more; it counts where it was run first
 _DEFAULT_SEEDS = 10_000   # of the simulation; of the sanitized build a tenth as many
 _FUZZ_BYTES_MAX = 4096
 # Of each target in a run of the suite: 8 seconds at most on an idle machine.
@@ -252,8 +253,15 @@ class Suite:
             env={"SHIM_BUILD_DIR": str(build.directory), "SHIM_TEST_RESULTS": str(results),
                  "SHIM_BINARY": str(build.directory / "shim/cri-device-shim"), **_SANITIZER},
             seconds_max=_PYTHON_SECONDS_MAX.get(short, _PYTHON_SECONDS_MAX.get(level, 2400)),
+            again=lambda: self._pytest_again(level, path, build, how, _failed_in(results)),
             alone=how == "alone", gives_way=level in _ONLY_COMPUTE,
             long=1 if how else _LONG.get(short, 1), processors=_BUSY.get(short, _PYTHON_PROCESSORS))
+
+    def _pytest_again(self, level, path, build, how, tests):
+        job = self._pytest(level, path, build, tests, f"{how}-again") if tests else None
+        if job:
+            job.level = AGAIN
+        return job
 
     # ---- fuzz ----
 
@@ -382,6 +390,12 @@ def _count_pytest(results):
         if what["outcome"] == "skipped":
             counts.notes.append(f"skipped: {what['test']}: {what['reason']}")
     return counts
+
+
+def _failed_in(results):
+    """The tests that did, by their names in the file."""
+    lines = [json.loads(line) for line in results.read_text().splitlines()]
+    return [one["test"].partition("::")[2] for one in lines if one.get("outcome") == "failed" and "::" in one["test"]]
 
 
 def _count_fuzz(program):

@@ -57,6 +57,7 @@ class Job:
     seconds_max: int = 600
     needs: tuple = ()
     long: int = 0      # those that take longest are to begin first: larger ones do
+    again: object = None  # again(): the Job of what failed of it; None: that cannot be run alone
     counts: Counts = None  # once it is over
     statuses: list = dataclasses.field(default_factory=list)
     timed_out: bool = False

@@ -150,9 +150,27 @@ def test_python_tests_are_counted(world):
     """A whole file, some tests of one, each once however often it is named."""
     status, last = world.run("test_version.py", "test_version.py::test_x")
     assert status != 0 and "no such test or level" in last
-    name = "test_config.py::test_missing_config"
-    world.program("shim/cri-device-shim", 'echo "$2: no such file"; exit 1')
-    assert world.run(name, f"integration/{name}") == (0, "1 passed, 0 failed")
+    world.program("shim/cri-device-shim", SAYS_SO)
+    assert world.run(CONFIG_TEST, f"integration/{CONFIG_TEST}") == (0, "1 passed, 0 failed")
+
+
+CONFIG_TEST = "test_config.py::test_missing_config"
+SAYS_SO = 'echo "$2: no such file"; exit 1'
+
+
+def test_what_fails_beside_others_is_run_again(world, directory):
+    """If one says so; it counts once, and is named."""
+    world.program("shim/cri-device-shim", f"[ -e {directory}/first ] && {{ {SAYS_SO}; }}; touch {directory}/first")
+    assert world.run(CONFIG_TEST, "--again") == (0, "1 passed, 0 failed")
+    assert "passed only when run again: integration sanitized test_config.py, 1 tests" in world.output
+    (directory / "first").unlink()
+    assert world.run(CONFIG_TEST) == (1, "0 passed, 1 failed")
+
+
+def test_what_fails_again_has_failed(world):
+    world.program("shim/cri-device-shim", "exit 0")
+    assert world.run(CONFIG_TEST, "--again") == (1, "0 passed, 1 failed")
+    assert "again" in world.output and "passed only" not in world.output
 
 
 def without_programs(directory, names):
