@@ -99,8 +99,9 @@ static void begin_stopping(struct ends *ends, struct ending *ending)
     wake_pod(&state->wakes, ending->pod_uid);
 }
 
-/* It is over once all containers have been stopped that a list has shown which was asked for since;
- * a later one shows what is in the making now. Then its sandboxes may be stopped. */
+/* It is over once its containers have been stopped, all of those that a list has shown which was
+ * asked for since; what is in the making now is shown by a later one. Then its sandboxes may be
+ * stopped. */
 static void settle(struct ends *ends, struct ending *ending)
 {
     if (ending->state == ENDING_STOPPING && !ending->unconfirmed &&
@@ -179,21 +180,17 @@ static bool is_gone(const struct ends *ends, const struct ending *ending)
            (!ending->earlier_boot || state->now_ms >= state->kubelet.ready_ms + POD_RETURNS_MS);
 }
 
-static void set_gone(struct ends *ends, struct ending *ending)
-{
-    end_stop_cancel(ends, ending);
-    end_evict_cancel(ends, ending);
-    end(ends, ending, ENDING_GONE);
-}
-
 void ends_look(struct ends *ends)
 {
     struct ending *ending, *next;
 
     HASH_ITER(hh, ends->state->endings.by_uid, ending, next)
     {
-        if (ending->state != ENDING_ASKED && ending->state != ENDING_GONE && is_gone(ends, ending))
-            set_gone(ends, ending);
+        if (ending->state == ENDING_ASKED || ending->state == ENDING_GONE || !is_gone(ends, ending))
+            continue;
+        end_stop_cancel(ends, ending);
+        end_evict_cancel(ends, ending);
+        end(ends, ending, ENDING_GONE);
     }
 }
 
@@ -369,6 +366,16 @@ static void forget(struct ends *ends, struct ending *ending)
     endings_remove(&state->endings, ending);
 }
 
+/* That the cluster has taken the eviction may not have been heard here. */
+static void tell_gone(struct ends *ends, struct ending *ending)
+{
+    ending_set_state(ending, ENDING_GONE);
+    ends->counts.ended++;
+    log_ending(ends, ending, LEVEL_INFO);
+    happened_to_pod(ends->state, DEVICEMGR_EVENT_ENDED, ending, ending_state_name(ENDING_GONE),
+                    NULL);
+}
+
 void ends_cancel(struct ends *ends, const char *pod_uid, enum end_asker asker, uint64_t token)
 {
     struct ending *ending = endings_edit(&ends->state->endings, pod_uid);
@@ -385,9 +392,9 @@ void ends_cancel(struct ends *ends, const char *pod_uid, enum end_asker asker, u
         dirty_touch_ending(ends->state, ending, true);
         if (ending->state == ENDING_EVICTING) /* budgets may count again */
             advance(ends, ending);
-    } else if (over && asker == END_EVICTION && !ending_told(ending)) {
-        set_gone(ends, ending); /* that the cluster has taken it may not have been heard here */
     } else {
+        if (over && asker == END_EVICTION && !ending_told(ending))
+            tell_gone(ends, ending);
         forget(ends, ending);
     }
 }
@@ -478,7 +485,7 @@ static void committed_one(struct ends *ends, struct ending *ending)
                         ending_state_name(ending->state), NULL);
         set_told(ending);
     }
-    if (ending->state == ENDING_GONE && !ending->changed) /* else another commit carries that */
+    if (ending->state == ENDING_GONE)
         endings_remove(&ends->state->endings, ending);
 }
 

@@ -218,17 +218,9 @@ static uint64_t free_ms(const struct evicts *evicts)
     return evicts->asked_ms[(evicts->asked - most) % EVICT_PER_MINUTE_MAX] + MINUTE_MS;
 }
 
-/* Whether it is to be asked for at its time. One that was asked for before is forgotten first. */
-static bool waits(const struct evicts *evicts, const struct eviction *eviction)
-{
-    const struct ending *ending = endings_find(&evicts->state->endings, eviction->pod_uid);
-
-    return eviction->state == EVICTION_WAITS && (!ending || ending->state != ENDING_GONE);
-}
-
 static bool is_due(const struct evicts *evicts, const struct eviction *eviction)
 {
-    return eviction->at_ms <= evicts->state->now_ms && waits(evicts, eviction);
+    return eviction->state == EVICTION_WAITS && eviction->at_ms <= evicts->state->now_ms;
 }
 
 static int by_time(const void *a, const void *b)
@@ -302,7 +294,7 @@ uint64_t evicts_next_ms(const struct evicts *evicts)
     if (!may_ask(evicts->state))
         return next_ms;
     for (const struct eviction *e = evicts->by_uid; e; e = e->hh.next) {
-        if (waits(evicts, e))
+        if (e->state == EVICTION_WAITS)
             next_ms = earlier(next_ms, evicts_due_ms(evicts, e));
     }
     return next_ms;

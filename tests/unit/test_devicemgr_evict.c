@@ -290,7 +290,6 @@ static void a_pod_that_is_over_is_forgotten(void **state)
     assert_int_equal(HASH_COUNT(w->mgr->evicts.by_uid), 0);
 }
 
-/* The cluster has taken it, and the agent or the daemon died before that was heard here. */
 static void that_it_has_gone_is_told(void **state)
 {
     struct world *w = *state;
@@ -300,8 +299,8 @@ static void that_it_has_gone_is_told(void **state)
     sandbox_stopped(w, "s-u1");
     while (w->pending)
         committed(w);
-    expect_event(w, "released ");
     expect_event(w, "ended - [] ns/u1/- gone: -");
+    expect_event(w, "released ");
     expect_no_event(w);
     assert_null(endings_find(&w->mgr->state.endings, "u1"));
     assert_false(devicemgr_refuses_sandboxes(w->mgr));
@@ -319,8 +318,8 @@ static void so_it_is_under_a_commit(void **state)
     sandbox_stopped(w, "s-u1");
     while (w->pending)
         committed(w);
-    expect_event(w, "released ");
     expect_event(w, "ended - [] ns/u1/- gone: -");
+    expect_event(w, "released ");
     expect_no_event(w);
     assert_null(endings_find(&w->mgr->state.endings, "u1"));
 }
