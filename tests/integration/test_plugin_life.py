@@ -399,7 +399,7 @@ def test_a_refusal_that_repeats_is_said_once(shim, client, make_plugin):
     token = by_token(GPU, "g0")
     client.create(pod, "app", annotations=token)
     gpu.stop()
-    shim.wait_log("lost (cannot connect")  # until then what it gave before is given again
+    shim.wait_log("its devices are unhealthy")  # until then what it gave before is given again
     for _ in range(3):
         with refused(grpc.StatusCode.UNAVAILABLE, GPU):
             client.create(pod, "app", annotations=token)
