@@ -261,26 +261,6 @@ void ends_evicted(struct ends *ends, uint64_t order, enum devicemgr_evicted outc
     begin_stopping(ends, ending);
 }
 
-void ends_tick(struct ends *ends)
-{
-    struct ending *ending, *next;
-
-    HASH_ITER(hh, ends->state->endings.by_uid, ending, next)
-    {
-        if (ends->state->now_ms >= end_evict_next_ms(ends, ending))
-            end_evict_order(ends, ending);
-    }
-}
-
-uint64_t ends_next_ms(const struct ends *ends)
-{
-    uint64_t next_ms = UINT64_MAX;
-
-    for (const struct ending *e = ends->state->endings.by_uid; e; e = e->hh.next)
-        next_ms = earlier(next_ms, end_evict_next_ms(ends, e));
-    return next_ms;
-}
-
 /* ---- who asks ---- */
 
 static struct ending *find_or_add(struct ends *ends, const char *pod_uid)

@@ -164,7 +164,5 @@ struct end_sandbox *end_sandbox_take(struct ends *ends, uint64_t op);
 /* The order for it, unless it is under way as it is to be. */
 void end_evict_order(struct ends *ends, struct ending *ending);
 void end_evict_cancel(struct ends *ends, struct ending *ending);
-/* When it is to be another one by time alone. */
-uint64_t end_evict_next_ms(const struct ends *ends, const struct ending *ending);
 
 #endif

@@ -14,7 +14,8 @@ static uint64_t forced_from_ms(const struct ends *ends, const struct ending *end
     return after_ms == 0 ? UINT64_MAX : later_by(ending_asked_ms(ending), after_ms);
 }
 
-uint64_t end_evict_next_ms(const struct ends *ends, const struct ending *ending)
+/* When the order for it is to be another one by time alone. */
+static uint64_t next_of(const struct ends *ends, const struct ending *ending)
 {
     if (ending->state != ENDING_EVICTING || ending->order_forced || ending->unconfirmed)
         return UINT64_MAX;
@@ -54,4 +55,24 @@ void end_evict_order(struct ends *ends, struct ending *ending)
         .why = ending->asks->why,
     });
     ends->counts.evictions++;
+}
+
+void ends_tick(struct ends *ends)
+{
+    struct ending *ending, *next;
+
+    HASH_ITER(hh, ends->state->endings.by_uid, ending, next)
+    {
+        if (ends->state->now_ms >= next_of(ends, ending))
+            end_evict_order(ends, ending);
+    }
+}
+
+uint64_t ends_next_ms(const struct ends *ends)
+{
+    uint64_t next_ms = UINT64_MAX;
+
+    for (const struct ending *e = ends->state->endings.by_uid; e; e = e->hh.next)
+        next_ms = earlier(next_ms, next_of(ends, e));
+    return next_ms;
 }
