@@ -156,7 +156,7 @@ def a_device_that_is_lost(stage):
     pod = client.run_pod("web", annotations=by_annotation("app", f"{GPU}=1"))
     client.StopContainer(container_id=client.run(pod, "app"))
     plugin.set_devices(["g1"])
-    shim.wait_log("1 of 1 devices healthy")
+    wait_until(lambda: "unlisted" in [one["health"] for one in ctl_json(shim, "devices")["items"]], "g0 goes from the list")
     client.create(pod, "app")
     stage.wait("replaced", RESOURCE=GPU, POD="default/web", CONTAINER="app")
 
