@@ -19,10 +19,10 @@ static size_t tolerated(const struct consumers *table, const char *driver, const
 
 static void what_is_tolerated_is_of_one_device(void **state)
 {
-    static const struct devicemgr_claim_toleration two[] = {{"d", "p", "gpu-0", EACH},
-                                                            {"d", "p", "gpu-0", EACH},
-                                                            {"d2", "p", "gpu-0", EACH},
-                                                            {"d", "p", "gpu-1", NONE}};
+    const struct devicemgr_claim_toleration two[] = {{"d", "p", "gpu-0", EACH},
+                                                     {"d", "p", "gpu-0", EACH},
+                                                     {"d2", "p", "gpu-0", EACH},
+                                                     {"d", "p", "gpu-1", NONE}};
     struct consumers *table = NULL;
 
     (void)state;
