@@ -134,9 +134,9 @@ static void on_event(void *user, const struct devicemgr_event *event)
         cluster_happened(d->cluster, event);
 }
 
-static void on_cdi_known(void *user)
+static void on_known(void *user)
 {
-    calls_cdi_known(((struct daemon *)user)->calls);
+    calls_known(((struct daemon *)user)->calls);
 }
 
 static void on_kicked(void *user)
@@ -330,8 +330,8 @@ static void start_relay(struct daemon *d)
     start_control(d);
 }
 
-/* The relay goes first if the checkpoint cannot be read, and at once behind it if it can: no create
- * is to be refused for the few milliseconds that takes. */
+/* The relay goes at once behind the checkpoint, and first if that cannot be read, or not in the few
+ * milliseconds that nobody waits for: creates alone wait for it then. */
 static void on_delayed(void *user)
 {
     struct daemon *d = user;
@@ -369,7 +369,7 @@ static const struct host_ops HOST_OPS = {.verdict = on_verdict,
                                          .steered = on_steered,
                                          .ready = on_ready,
                                          .delayed = on_delayed,
-                                         .cdi_known = on_cdi_known,
+                                         .known = on_known,
                                          .kicked = on_kicked};
 
 /* ---- other settings ---- */

@@ -97,13 +97,24 @@ bool host_knows_cdi(const struct host *host)
     return host->knows_cdi;
 }
 
+bool host_knows_rows(const struct host *host)
+{
+    return host->ready || host->knows_no_rows;
+}
+
+static void tell_known(struct host *host)
+{
+    if (host->ops->known)
+        host->ops->known(host->user);
+}
+
 void host_set_knows_cdi(struct host *host)
 {
     bool known = host->knows_cdi;
 
     host->knows_cdi = true;
-    if (!known && host->ops->cdi_known)
-        host->ops->cdi_known(host->user);
+    if (!known)
+        tell_known(host);
 }
 
 const char *host_registrar_trouble(const struct host *host, uint64_t *since_ms)
@@ -145,6 +156,7 @@ static void on_restored(void *user)
     start_parts(host);
     host->ops->ready(host->user);
     lifted_start(host);
+    tell_known(host);
     host_kick(host);
 }
 
@@ -154,10 +166,19 @@ static void on_delayed(void *user)
 
     if (host->ops->delayed)
         host->ops->delayed(host->user);
-    host_set_knows_cdi(host);
 }
 
-static const struct restore_ops RESTORE_OPS = {.restored = on_restored, .delayed = on_delayed};
+static void on_given_up(void *user)
+{
+    struct host *host = user;
+
+    host->knows_no_rows = true;
+    host->knows_cdi = true;
+    tell_known(host);
+}
+
+static const struct restore_ops RESTORE_OPS = {
+    .restored = on_restored, .delayed = on_delayed, .given_up = on_given_up};
 
 static void on_rows(void *user, const struct store_worker_rows *rows)
 {

@@ -65,11 +65,11 @@ struct host_ops {
                           const DraHealth__V1alpha1__NodeWatchResourcesResponse *health);
     /* The checkpoint is read, and all parts are at work: host_ready(). Once, from the loop. */
     void (*ready)(void *user);
-    /* Not yet: it cannot be read, or that takes longer than RESTORE_READ_MS. Once at most, before
+    /* Not yet: it cannot be read, or that takes longer than RESTORE_DELAY_MS. Once at most, before
      * ready(), from the loop. May be NULL. */
     void (*delayed)(void *user);
-    /* host_knows_cdi(): once, from the loop. May be NULL. */
-    void (*cdi_known)(void *user);
+    /* host_knows_rows() has become so, or host_knows_cdi(): from the loop. May be NULL. */
+    void (*known)(void *user);
     /* The end of every host_kick(): what the core shows may have changed. Feeds the core with
      * nothing, not before the loop's next turn. May be NULL. */
     void (*kicked)(void *user);
@@ -110,9 +110,12 @@ void host_list_runtime(struct host *host);
 void host_look_at_runtime(const struct host *host, struct lister_state *out);
 /* What the runtime makes of CDI devices, as far as it has said. */
 enum devicemgr_cdi host_runtime_cdi(const struct host *host);
-/* Whether it has, or does not say; or nobody asks it yet, since the checkpoint is not read for
- * long. Before that, for some ms at the start, it is not known either which devices are claims'. */
+/* Whether it has, or does not say; or nobody asks it yet, since the checkpoint is awaited no more.
+ * Before that, for some ms at the start, it is not known either which devices are claims'. */
 bool host_knows_cdi(const struct host *host);
+/* Whether the checkpoint is read, or is awaited no more (RESTORE_READ_MS). Before that, on a node
+ * with very many devices, the core would refuse for want of rows that are being read. */
+bool host_knows_rows(const struct host *host);
 /* Why plugins cannot register, and since when (boot_now_ms()); NULL: they can. */
 const char *host_registrar_trouble(const struct host *host, uint64_t *since_ms);
 /* The same of those that register by a socket. */

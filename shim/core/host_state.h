@@ -37,6 +37,7 @@ struct host {
     struct host_counts counts;
     enum devicemgr_cdi runtime_cdi; /* as it said last */
     bool knows_cdi;                 /* host_knows_cdi() */
+    bool knows_no_rows;             /* and they are awaited no more */
     uv_timer_t timer;               /* of the core's next deadline */
     bool ready;                     /* the checkpoint is read, and all parts are there */
     struct stopping stopping;

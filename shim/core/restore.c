@@ -18,21 +18,33 @@ static void tell_delayed(struct restore *restore)
     restore->delayed = true;
 }
 
+static void tell_given_up(struct restore *restore)
+{
+    tell_delayed(restore);
+    if (!restore->given_up)
+        restore->ops->given_up(restore->user);
+    restore->given_up = true;
+}
+
 static void begin_reading(struct restore *restore)
 {
     restore->reading = true;
     store_worker_read(restore->worker);
 }
 
-/* The time for the first attempt is over, or for the next one has come. */
+/* The first attempt takes long, or too long, or the time for the next one has come. */
 static void on_timer(uv_timer_t *timer)
 {
     struct restore *restore = timer->data;
 
-    if (restore->reading)
-        tell_delayed(restore);
-    else
+    if (!restore->reading) {
         begin_reading(restore);
+    } else if (restore->delayed) {
+        tell_given_up(restore);
+    } else {
+        uv_timer_start(timer, on_timer, RESTORE_READ_MS - RESTORE_DELAY_MS, 0);
+        tell_delayed(restore);
+    }
 }
 
 static void give_to_core(struct restore *restore, const struct store_worker_rows *rows)
@@ -78,7 +90,7 @@ void restore_unreadable(struct restore *restore, const char *error)
         pause_ms = AGAIN_MS_MIN;
     restore->pause_ms = pause_ms < AGAIN_MS_MAX ? pause_ms : AGAIN_MS_MAX;
     uv_timer_start(&restore->timer, on_timer, restore->pause_ms, 0);
-    tell_delayed(restore);
+    tell_given_up(restore);
 }
 
 void restore_start(struct restore *restore, uv_loop_t *loop, struct devicemgr *core,
@@ -89,7 +101,7 @@ void restore_start(struct restore *restore, uv_loop_t *loop, struct devicemgr *c
     uv_timer_init(loop, &restore->timer);
     restore->timer.data = restore;
     begin_reading(restore);
-    uv_timer_start(&restore->timer, on_timer, RESTORE_READ_MS, 0);
+    uv_timer_start(&restore->timer, on_timer, RESTORE_DELAY_MS, 0);
 }
 
 static void on_closed(uv_handle_t *handle)

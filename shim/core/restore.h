@@ -2,9 +2,10 @@
  * How the core gets its checkpoint: it is read in the worker, as often as it takes, and each row is
  * restored.
  *
- *   first attempt ──rows──▶ restored        ──RESTORE_READ_MS without an end─▶ delayed, goes on
+ *   first attempt ──rows──▶ restored   ──RESTORE_DELAY_MS without an end─▶ delayed, goes on
+ *        │                             ──RESTORE_READ_MS without an end──▶ awaited no more, goes on
  *        │
- *        └──unreadable──▶ delayed, pause ──▶ next attempt ──▶ ...
+ *        └──unreadable──▶ delayed, awaited no more, pause ──▶ next attempt ──▶ ...
  *
  * Meanwhile the core knows, and says in refusals, why it has no rows.
  */
@@ -20,15 +21,20 @@
 #include "devicemgr/store/store.h"
 #include "shim/core/store_worker.h"
 
-/* How long the first attempt may take before its owner goes on without. */
+/* How long the first attempt may take before its owner begins with what needs no rows, */
+#define RESTORE_DELAY_MS 10
+/* and before what needs them goes on without. */
 #define RESTORE_READ_MS 1000
 
 struct restore_ops {
     /* The rows are the core's. Once, from the loop. */
     void (*restored)(void *user);
-    /* Not yet: they cannot be read, or that takes longer than RESTORE_READ_MS. Once at most, before
-     * restored(), from the loop. */
+    /* Not yet: they cannot be read, or that takes longer than RESTORE_DELAY_MS. Once at most,
+     * before restored(), from the loop. */
     void (*delayed)(void *user);
+    /* Nor soon: they cannot be read, or that takes longer than RESTORE_READ_MS. Once at most,
+     * behind delayed() and before restored(), from the loop. */
+    void (*given_up)(void *user);
 };
 
 /* Embedded in its owner; private. */
@@ -39,7 +45,7 @@ struct restore {
     void *user;
     uv_timer_t timer;
     bool reading;                       /* in the worker */
-    bool delayed;                       /* the owner was told */
+    bool delayed, given_up;             /* the owner was told */
     bool lost;                          /* to read: rows may be missing that there once were */
     char unread[STORE_ERROR_BYTES_MAX]; /* why it is not read, as it was said last */
     uint64_t pause_ms;                  /* before it is tried again */

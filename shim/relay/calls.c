@@ -64,13 +64,19 @@ void calls_bind_gate(struct calls *calls, const struct relists_gate *gate, void 
 
 void calls_set_redirect(struct calls *calls, const char *from, const char *to)
 {
-    pending_creates_set_redirect(calls->creates, from, to);
+    *pending_creates_mounts(calls->creates) =
+        (struct plugin_mounts){.from = from, .to = to, .whose = "device plugin"};
 }
 
 void calls_set_driver_redirect(struct calls *calls, const char *from, const char *to,
                                const char *const *pods, size_t pods_len)
 {
-    pending_creates_set_driver_redirect(calls->creates, from, to, pods, pods_len);
+    *pending_creates_driver_mounts(calls->creates) = (struct plugin_mounts){.from = from,
+                                                                            .to = to,
+                                                                            .whose = "DRA driver",
+                                                                            .named_only = true,
+                                                                            .pods = pods,
+                                                                            .pods_len = pods_len};
 }
 
 const struct create_counts *calls_create_counts(const struct calls *calls)
@@ -194,7 +200,7 @@ struct session_owner calls_owner(struct calls *calls)
 void calls_drain(struct calls *calls)
 {
     relists_drain(calls->relists);
-    pending_creates_cdi_known(calls->creates); /* nobody waits for that any more */
+    pending_creates_drain(calls->creates);
     devicemgr_drain(host_core(calls->host), boot_now_ms());
     host_kick(calls->host);
 }
@@ -204,9 +210,9 @@ void calls_gate_released(struct calls *calls, uint64_t hold)
     relists_released(calls->relists, hold);
 }
 
-void calls_cdi_known(struct calls *calls)
+void calls_known(struct calls *calls)
 {
-    pending_creates_cdi_known(calls->creates);
+    pending_creates_known(calls->creates);
 }
 
 void calls_look(struct calls *calls)

@@ -54,8 +54,8 @@ void calls_drain(struct calls *calls);
 
 /* The host's `kicked`. */
 void calls_look(struct calls *calls);
-/* And its `cdi_known`. */
-void calls_cdi_known(struct calls *calls);
+/* And its `known`. */
+void calls_known(struct calls *calls);
 
 /* The runtime could be reached again after it was away. */
 void calls_runtime_back(struct calls *calls);

@@ -17,7 +17,6 @@
 #include "shim/relay/buffer.h"
 #include "shim/relay/create_changes.h"
 #include "shim/relay/create_container.h"
-#include "shim/relay/plugin_mounts.h"
 #include "shim/relay/refusals.h"
 #include "shim/rpc/rpc.h"
 
@@ -37,7 +36,8 @@ struct pending_create {
     bool forwarded; /* the device manager waits for the runtime's answer */
     struct create_changes changes;
     bool earlier; /* an earlier process's; of the others nothing is known */
-    bool waits;   /* the device manager is not asked yet */
+    bool waits;   /* the device manager is not asked yet, until knows_enough() */
+    bool cdi;     /* it has CDI devices */
     uint64_t deadline_ms;
     UT_hash_handle hh;
 };
@@ -52,6 +52,7 @@ struct pending_creates {
     uint64_t last;
     size_t earlier; /* how many such, */
     size_t waiting; /* and such that wait */
+    bool draining;
 };
 
 struct pending_creates *pending_creates_new(void)
@@ -80,22 +81,14 @@ void pending_creates_bind(struct pending_creates *creates, struct host *host)
     creates->host = host;
 }
 
-void pending_creates_set_redirect(struct pending_creates *creates, const char *from, const char *to)
+struct plugin_mounts *pending_creates_mounts(struct pending_creates *creates)
 {
-    creates->mounts.from = from;
-    creates->mounts.to = to;
-    creates->mounts.whose = "device plugin";
+    return &creates->mounts;
 }
 
-void pending_creates_set_driver_redirect(struct pending_creates *creates, const char *from,
-                                         const char *to, const char *const *pods, size_t pods_len)
+struct plugin_mounts *pending_creates_driver_mounts(struct pending_creates *creates)
 {
-    creates->driver_mounts = (struct plugin_mounts){.from = from,
-                                                    .to = to,
-                                                    .whose = "DRA driver",
-                                                    .named_only = true,
-                                                    .pods = pods,
-                                                    .pods_len = pods_len};
+    return &creates->driver_mounts;
 }
 
 static struct devicemgr *core_of(const struct pending_creates *creates)
@@ -235,16 +228,23 @@ static void refuse_unread(struct session *session, struct session_call *call)
     session_refuse(session, call, RPC_RESOURCE_EXHAUSTED, UNREAD);
 }
 
+/* Whether it can be decided. */
+static bool knows_enough(const struct pending_creates *creates, const struct pending_create *p)
+{
+    return creates->draining ||
+           (host_knows_rows(creates->host) && (!p->cdi || host_knows_cdi(creates->host)));
+}
+
 static void ask_or_forward(struct pending_creates *creates, struct pending_create *p,
                            struct create_container *c, struct devicemgr_create *request)
 {
     request->deadline_ms = p->deadline_ms;
     if (!ask(creates, p, c, request))
         forward_as_is(creates, p);
+    host_kick(creates->host);
 }
 
-/* Whether the device manager was asked. */
-static bool requested(struct pending_creates *creates, struct session *session,
+static void requested(struct pending_creates *creates, struct session *session,
                       struct session_call *call, struct create_container *c, uint64_t job,
                       uint64_t deadline_ms)
 {
@@ -255,29 +255,25 @@ static bool requested(struct pending_creates *creates, struct session *session,
     p = pending_new(creates, session, call, job);
     if (!p) {
         refuse_unread(session, call);
-        return false;
+        return;
     }
     p->deadline_ms = deadline_ms;
-    p->waits = request.cdi_devices_len > 0 && !host_knows_cdi(creates->host);
+    p->cdi = request.cdi_devices_len > 0;
+    p->waits = !knows_enough(creates, p);
     creates->waiting += p->waits;
-    if (p->waits)
-        return false;
-    ask_or_forward(creates, p, c, &request);
-    return true;
+    if (!p->waits)
+        ask_or_forward(creates, p, c, &request);
 }
 
 static void decide(struct pending_creates *creates, struct session *session,
                    struct session_call *call, uint64_t job, uint64_t deadline_ms)
 {
     struct create_container *c;
-    bool asked;
 
     switch (create_container_read(call->message, call->message_bytes, &c)) {
     case RPC_OK:
-        asked = requested(creates, session, call, c, job, deadline_ms);
+        requested(creates, session, call, c, job, deadline_ms);
         create_container_free(c);
-        if (asked)
-            host_kick(creates->host);
         break;
     case RPC_INTERNAL: /* no CreateContainerRequest: the runtime says so */
         forward_untouched(session, call);
@@ -335,20 +331,23 @@ static void decide_late(struct pending_creates *creates, struct pending_create *
     deaths_enter(before);
 }
 
-void pending_creates_cdi_known(struct pending_creates *creates)
+void pending_creates_known(struct pending_creates *creates)
 {
     struct pending_create *p = creates->table;
 
-    if (creates->waiting == 0)
-        return;
-    while (creates->waiting > 0) {
-        bool waits = p->waits;
+    while (creates->waiting > 0 && p) {
+        bool due = p->waits && knows_enough(creates, p);
 
-        if (waits)
+        if (due)
             decide_late(creates, p); /* which may take others of its session along */
-        p = waits ? creates->table : p->hh.next;
+        p = due ? creates->table : p->hh.next;
     }
-    host_kick(creates->host);
+}
+
+void pending_creates_drain(struct pending_creates *creates)
+{
+    creates->draining = true;
+    pending_creates_known(creates);
 }
 
 /* ---- the verdict ---- */

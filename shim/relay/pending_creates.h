@@ -4,8 +4,9 @@
  * Each has a number, by which the device manager knows it. One whose request cannot be read is the
  * runtime's to refuse and goes on untouched; so does one that asks for no device of ours.
  *
- * One with CDI devices waits until it is known what the runtime makes of those (host_knows_cdi()),
- * which takes some ms at the daemon's start: it would be decided by guess.
+ * At the daemon's start one waits, for some ms, until it is known what holds what
+ * (host_knows_rows()), and one with CDI devices until it is known what the runtime makes of those
+ * (host_knows_cdi()): they would be refused for nothing, or decided by guess.
  */
 #ifndef SHIM_RELAY_PENDING_CREATES_H
 #define SHIM_RELAY_PENDING_CREATES_H
@@ -13,6 +14,7 @@
 #include "devicemgr/devicemgr.h"
 #include "shim/core/host.h"
 #include "shim/histogram.h"
+#include "shim/relay/plugin_mounts.h"
 #include "shim/relay/session.h"
 
 struct pending_creates;
@@ -31,12 +33,13 @@ struct pending_creates *pending_creates_new(void);
 /* Every session must be gone. Accepts NULL. */
 void pending_creates_free(struct pending_creates *creates);
 
-/* As calls_bind() and calls_set_redirect(). */
+/* As calls_bind(). */
 void pending_creates_bind(struct pending_creates *creates, struct host *host);
-void pending_creates_set_redirect(struct pending_creates *creates, const char *from,
-                                  const char *to);
-void pending_creates_set_driver_redirect(struct pending_creates *creates, const char *from,
-                                         const char *to, const char *const *pods, size_t pods_len);
+
+/* Whose mounts are redirected, of device plugins and of DRA drivers: to be set, before the first
+ * call. */
+struct plugin_mounts *pending_creates_mounts(struct pending_creates *creates);
+struct plugin_mounts *pending_creates_driver_mounts(struct pending_creates *creates);
 
 /* Calls of CRI_CREATE_CONTAINER, as in session_owner_ops. `deadline_ms`: when the client will give
  * it up, UINT64_MAX for never. */
@@ -46,8 +49,10 @@ void pending_creates_answered(struct pending_creates *creates, struct session_ca
                               int status, const uint8_t *message, size_t message_bytes);
 void pending_creates_ended(struct pending_creates *creates, struct session_call *call);
 
-/* Decides those that have waited: host_knows_cdi() is so, or they are to wait no longer. */
-void pending_creates_cdi_known(struct pending_creates *creates);
+/* The host's `known`: decides those that have waited for it. */
+void pending_creates_known(struct pending_creates *creates);
+/* The daemon stops: decides all that wait; none does from now on. */
+void pending_creates_drain(struct pending_creates *creates);
 
 /* One that an earlier process forwarded, or let pass: the device manager knows that such go on, and
  * when they are over. pending_creates_ended() follows. */

@@ -10,6 +10,7 @@ import plugin as plugins
 from asking import by_annotation, by_token, envs, refused
 from plugin import PluginProcess, allocate_answer, answering, failing, late, never
 from protos import REGISTRATION, deviceplugin
+from shim import accepts
 from waiting import GENEROUS_S, wait_until
 
 GPU = "vendor.com/gpu"
@@ -321,6 +322,21 @@ def test_many_devices(runtime, client, shim, make_plugin):
     shim.wait_log("50000 of 50000 devices healthy")  # a slow machine needs longer than the hold
     client.create(client.run_pod("web"), "app", annotations=by_token(GPU, "device-049999"))
     assert given(runtime) == "device-049999" and plugin.allocated() == [["device-049999"]]
+
+
+def test_many_devices_are_read_while_calls_pass(runtime, client, shim, make_plugin):
+    """The relay does not wait for a checkpoint that takes long to read; a create does, and is not refused."""
+    make_plugin(shim, GPU, [f"device-{number:06}" for number in range(50_000)])
+    shim.wait_log("50000 of 50000 devices healthy")
+    shim.wait_plugins_stored()
+    pod = client.run_pod("web")
+    for attempt in range(3):
+        shim.kill()
+        shim.spawn()
+        wait_until(lambda: accepts(shim.socket), "the relay listens")
+        client.reconnect()
+        client.create(pod, f"app-{attempt}", annotations=by_token(GPU, f"device-{attempt:06}"))
+        assert given(runtime) == f"device-{attempt:06}"
 
 
 BAD_NAMES = ["gpu", "", "kubernetes.io/gpu", "a.kubernetes.io/gpu", "requests.vendor.com/gpu",

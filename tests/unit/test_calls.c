@@ -35,6 +35,7 @@ struct world {
     bool unready;                            /* the host */
     enum devicemgr_cdi cdi;                  /* what host_runtime_cdi() answers */
     bool cdi_unheard;                        /* what host_knows_cdi() does not */
+    bool rows_unread;                        /* what host_knows_rows() does not */
     bool names_devices;                      /* what devicemgr_create() answers */
     bool ends_pods;                          /* that of uid "uid" */
     uint64_t pending;                        /* the last create it left pending */
@@ -124,6 +125,12 @@ bool host_knows_cdi(const struct host *host)
 {
     assert_ptr_equal(host, world);
     return !world->cdi_unheard;
+}
+
+bool host_knows_rows(const struct host *host)
+{
+    assert_ptr_equal(host, world);
+    return !world->rows_unread;
 }
 
 bool host_ready(const struct host *host)
@@ -586,26 +593,48 @@ static void cdi_devices_wait_for_the_runtime_s_word(void **state)
     wire_reset(&w->wire, CLIENT, 5, 8);
     told(w, "cancelled 3\nkick\n"); /* of which the core has never heard */
     w->cdi_unheard = false;
-    calls_cdi_known(w->calls);
-    told(w, "create 2 box ns/web main deadline 1001500\n"
-            "create 4 box ns/web main deadline 1001500\nkick\n");
+    calls_known(w->calls);
+    told(w, ASKED(2) ASKED(4));
     give(w, &(struct devicemgr_verdict){.options = options()});
     assert_true(runtime_got(w, "example.com/gpu=0", 17));
-    calls_cdi_known(w->calls);
+    calls_known(w->calls);
     create(w, 9);
     told(w, ASKED(5));
+}
+
+/* Whatever they ask for, and however late the other word comes. */
+static void creates_wait_for_the_checkpoint(void **state)
+{
+    struct world *w = *state;
+
+    w->rows_unread = w->cdi_unheard = true;
+    create(w, 1);
+    w->named = "example.com/gpu=0";
+    create(w, 3);
+    told(w, "");
+    saw(w, RUNTIME, "");
+    w->rows_unread = false;
+    calls_known(w->calls);
+    told(w, ASKED(1));
+    w->cdi_unheard = false;
+    calls_known(w->calls);
+    told(w, ASKED(2));
+    calls_known(w->calls);
+    told(w, "");
 }
 
 static void who_stops_waits_for_no_word(void **state)
 {
     struct world *w = *state;
 
-    w->cdi_unheard = true;
+    w->rows_unread = w->cdi_unheard = true;
     w->named = "example.com/gpu=0";
     create(w, 1);
     told(w, "");
     calls_drain(w->calls);
     told(w, ASKED(1) "drain\nkick\n");
+    create(w, 3);
+    told(w, ASKED(2));
 }
 
 static void a_mount_stays_unless_it_is_to_be_redirected(void **state)
@@ -1013,6 +1042,7 @@ int main(void)
         TEST(a_runtime_that_does_not_wait_cancels),
         TEST(what_is_no_request_passes),
         TEST(cdi_devices_wait_for_the_runtime_s_word),
+        TEST(creates_wait_for_the_checkpoint),
         TEST(who_stops_waits_for_no_word),
         TEST(a_mount_stays_unless_it_is_to_be_redirected),
         TEST(a_plugins_mount_is_redirected),
