@@ -4,8 +4,8 @@
 
 A node that is full has what LIMITS says. Each of it is varied alone, from none to twice as many, and
 then all of it together. Of each node: memory, CPU at rest, and the time from a daemon's start (kill -9
-before it) until it has relayed a first call. The runtime, plugins, drivers, the kubelet's part and the
-API server are those of the tests, in this process; daemon, bridge and agent are the build's.
+before it) until it has relayed a first call. The runtime, the kubelet's part and the API server are those of
+the tests, in this process, plugins and drivers in one of their own; daemon, bridge and agent are the build's.
 What a commit costs with so many rows in the checkpoint is store_bench's.
 
 The figures that are drawn in config/scale.svg (scale_curves.py) are scale.json.
@@ -41,15 +41,14 @@ from asking import by_token
 from bare_kubelet import BareKubelet
 from bridge_process import Bridge
 from criclient import Client
-from dra_driver import Driver
 from kubelet_drivers import KubeletDrivers, claim
-from plugin import Plugin
 from process import own_bytes, rss_bytes
 from protos import RUNTIME
 from protos import agent as proto
 from rawh2 import Connection, framed
 from runtime import Runtime
 from shim import Shim, accepts
+from scale_peers import Peers, gpu_id
 from waiting import wait_until
 
 LIMITS = {"pods": 250, "devices": 100_000, "resources": 64, "drivers": 64, "claims": 1000}
@@ -71,10 +70,6 @@ def a_pod(name):
             "spec": {"nodeName": NODE, "containers": containers}, "status": {"phase": "Running"}}
 
 
-def gpu_id(number):
-    return f"GPU-{number:08x}-aaaa-bbbb-cccc-0123456789ab"
-
-
 def cpu_ns(pid):
     return time.clock_gettime_ns((~pid << 3) | 2)  # MAKE_PROCESS_CPUCLOCK, clock_getcpuclockid(3)
 
@@ -94,6 +89,8 @@ class Node:
         self.directory = pathlib.Path(directory)
         self._closing = closing
         self._counts = counts
+        self._peers = Peers()
+        closing.callback(self._peers.stop)
         runtime = self._begin(Runtime(self.directory / "runtime.sock"))
         self.shim = Shim(self.directory, runtime.path, top={"log_level": "info"})
         self._begin(self.shim)
@@ -120,7 +117,7 @@ class Node:
         drivers = counts.get("drivers") or min(counts.get("claims", 0), 1)
         names = [f"d{number}.example.com" for number in range(drivers)]
         for name in names:
-            self._begin(Driver(self.shim.registry_dir, self.directory / "drivers", name))
+            self._peers.driver(self.shim.registry_dir, self.directory / "drivers", name)
             self.drivers.wait_registered(name)
         for number in range(counts.get("claims", 0)):
             answer = self.drivers.prepare(names[number % len(names)], [claim(f"c-{number}")])
@@ -128,7 +125,7 @@ class Node:
 
     def _lists(self, resources):
         for name, count in resources.items():
-            self._begin(Plugin(self.shim.plugin_dir, name, [gpu_id(number) for number in range(count)]))
+            self._peers.plugin(self.shim.plugin_dir, name, count)
         for name, count in resources.items():
             wait_until(lambda: self._knows(name, count), f"the kubelet has all of {name}")
 

@@ -19,7 +19,7 @@ FIELDS = [  # what it says above, figure, divided by
     ("Memory of the agent, MiB", "agent_kib", 1024),
     ("Daemon's CPU at rest, ms a minute", "daemon_cpu_ms", 1),
     ("Bridge's CPU at rest, ms a minute", "bridge_cpu_ms", 1),
-    ("To the first relayed call, ms of CPU", "start_cpu_ms", 1),
+    ("From a start to the first relayed call, ms", "start_ms", 1),
 ]
 COLOURS = {"pods": "#0072b2", "devices": "#d55e00", "resources": "#009e73", "drivers": "#cc79a7",
            "claims": "#e69f00", "all": "#555555"}  # that people with any colour vision tell apart
