@@ -330,8 +330,9 @@ static void start_relay(struct daemon *d)
     start_control(d);
 }
 
-/* The relay goes at once behind the checkpoint, and first if that cannot be read, or not in the few
- * milliseconds that nobody waits for: creates alone wait for it then. */
+/* The relay goes first if the checkpoint cannot be read, and at once behind it if it can: no create
+ * is to be refused for the few milliseconds that takes. It also goes first if that is many of them:
+ * then creates wait, and nothing else. */
 static void on_delayed(void *user)
 {
     struct daemon *d = user;

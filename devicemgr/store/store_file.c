@@ -8,6 +8,9 @@
 #include <time.h>
 #include <unistd.h>
 
+/* A checkpoint has these: its own, and those that SQLite keeps beside it. */
+static const char *const PARTS[] = {"", "-wal", "-shm", "-journal"};
+
 #define DIR_MODE 0700
 #define PARENT_MODE 0755 /* less the umask */
 
@@ -64,6 +67,20 @@ bool store_file_exists(const char *path)
     return access(path, F_OK) == 0;
 }
 
+uint64_t store_file_bytes(const char *path)
+{
+    uint64_t bytes = 0;
+    char part[PATH_MAX];
+    struct stat st;
+
+    for (size_t i = 0; i < sizeof PARTS / sizeof *PARTS; i++) {
+        store_file_suffixed(part, path, PARTS[i]);
+        if (stat(part, &st) == 0)
+            bytes += (uint64_t)st.st_size;
+    }
+    return bytes;
+}
+
 void store_file_name_aside(const char *path, const char *kind, char base[STORE_ASIDE_BYTES_MAX])
 {
     char stamp[32];
@@ -85,13 +102,12 @@ void store_file_name_aside(const char *path, const char *kind, char base[STORE_A
 int store_file_set_aside(const char *dir, const char *path, const char *kind,
                          char base[STORE_ASIDE_BYTES_MAX])
 {
-    static const char *const parts[] = {"", "-wal", "-shm", "-journal"};
     char from[PATH_MAX], to[PATH_MAX];
 
     store_file_name_aside(path, kind, base);
-    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
-        store_file_suffixed(from, path, parts[i]);
-        store_file_suffixed(to, base, parts[i]);
+    for (size_t i = 0; i < sizeof PARTS / sizeof *PARTS; i++) {
+        store_file_suffixed(from, path, PARTS[i]);
+        store_file_suffixed(to, base, PARTS[i]);
         if (rename(from, to) < 0 && errno != ENOENT)
             return -1;
     }

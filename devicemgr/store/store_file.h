@@ -8,6 +8,7 @@
 
 #include <limits.h>
 #include <stdbool.h>
+#include <stdint.h>
 
 /* Leaves room for every suffix. */
 #define STORE_PATH_BYTES_MAX (PATH_MAX - 128)
@@ -20,6 +21,9 @@ int store_file_sync_dir(const char *dir);
 void store_file_suffixed(char out[PATH_MAX], const char *path, const char *suffix);
 /* Also false if it cannot be told; errno says why not. */
 bool store_file_exists(const char *path);
+/* How many bytes the file has, and what SQLite keeps beside it; what cannot be told counts as none.
+ */
+uint64_t store_file_bytes(const char *path);
 /* A name beside `path` that is free, with `kind` and a time stamp. */
 void store_file_name_aside(const char *path, const char *kind, char base[STORE_ASIDE_BYTES_MAX]);
 /* Moves the file and what SQLite keeps beside it out of the way, under names by which SQLite still

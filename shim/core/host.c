@@ -1,6 +1,8 @@
 #include "shim/core/host_state.h"
 #include "shim/core/lifted.h"
 
+#include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "shim/boot_clock.h"
@@ -226,6 +228,14 @@ static bool checkpoint_kills(void)
     return kills;
 }
 
+static uint64_t checkpoint_bytes(const struct config *config)
+{
+    char path[PATH_MAX];
+    int len = snprintf(path, sizeof path, "%s/" STORE_FILE, config->state_dir);
+
+    return len > 0 && (size_t)len < STORE_PATH_BYTES_MAX ? store_file_bytes(path) : 0;
+}
+
 struct host *host_start(uv_loop_t *loop, const struct config *config, struct fd_store *store,
                         const struct host_ops *ops, void *user)
 {
@@ -246,7 +256,8 @@ struct host *host_start(uv_loop_t *loop, const struct config *config, struct fd_
     uv_timer_init(loop, &host->timer);
     host->timer.data = host;
     host->worker = store_worker_new(loop, &options, &WORKER_OPS, host);
-    restore_start(&host->restore, loop, host->core, host->worker, &RESTORE_OPS, host);
+    restore_start(&host->restore, loop, host->core, host->worker, checkpoint_bytes(config),
+                  &RESTORE_OPS, host);
     return host;
 }
 

@@ -32,19 +32,21 @@ static void begin_reading(struct restore *restore)
     store_worker_read(restore->worker);
 }
 
-/* The first attempt takes long, or too long, or the time for the next one has come. */
+/* The time for the first attempt is over, or for the next one has come. */
 static void on_timer(uv_timer_t *timer)
 {
     struct restore *restore = timer->data;
 
-    if (!restore->reading) {
-        begin_reading(restore);
-    } else if (restore->delayed) {
+    if (restore->reading)
         tell_given_up(restore);
-    } else {
-        uv_timer_start(timer, on_timer, RESTORE_READ_MS - RESTORE_DELAY_MS, 0);
-        tell_delayed(restore);
-    }
+    else
+        begin_reading(restore);
+}
+
+static void on_large(uv_timer_t *timer)
+{
+    uv_timer_start(timer, on_timer, RESTORE_READ_MS, 0);
+    tell_delayed(timer->data);
 }
 
 static void give_to_core(struct restore *restore, const struct store_worker_rows *rows)
@@ -94,14 +96,18 @@ void restore_unreadable(struct restore *restore, const char *error)
 }
 
 void restore_start(struct restore *restore, uv_loop_t *loop, struct devicemgr *core,
-                   struct store_worker *worker, const struct restore_ops *ops, void *user)
+                   struct store_worker *worker, uint64_t bytes, const struct restore_ops *ops,
+                   void *user)
 {
     *restore = (struct restore){.core = core, .worker = worker, .ops = ops, .user = user};
     devicemgr_rows_unread(core, "the checkpoint is being read");
     uv_timer_init(loop, &restore->timer);
     restore->timer.data = restore;
     begin_reading(restore);
-    uv_timer_start(&restore->timer, on_timer, RESTORE_DELAY_MS, 0);
+    if (bytes < RESTORE_LARGE_BYTES)
+        uv_timer_start(&restore->timer, on_timer, RESTORE_READ_MS, 0);
+    else
+        uv_timer_start(&restore->timer, on_large, 0, 0);
 }
 
 static void on_closed(uv_handle_t *handle)

@@ -2,10 +2,10 @@
  * How the core gets its checkpoint: it is read in the worker, as often as it takes, and each row is
  * restored.
  *
- *   first attempt ──rows──▶ restored   ──RESTORE_DELAY_MS without an end─▶ delayed, goes on
- *        │                             ──RESTORE_READ_MS without an end──▶ awaited no more, goes on
- *        │
- *        └──unreadable──▶ delayed, awaited no more, pause ──▶ next attempt ──▶ ...
+ *   first attempt ──rows──▶ restored
+ *        ├──large─────────▶ delayed, goes on
+ *        ├──RESTORE_READ_MS without an end─▶ delayed, given up, goes on
+ *        └──unreadable────▶ delayed, given up, pause ──▶ next attempt ──▶ ...
  *
  * Meanwhile the core knows, and says in refusals, why it has no rows.
  */
@@ -21,16 +21,16 @@
 #include "devicemgr/store/store.h"
 #include "shim/core/store_worker.h"
 
-/* How long the first attempt may take before its owner begins with what needs no rows, */
-#define RESTORE_DELAY_MS 10
-/* and before what needs them goes on without. */
+/* How long the first attempt may take before its owner goes on without. */
 #define RESTORE_READ_MS 1000
+/* Of so many bytes, some 15,000 devices, it takes more than 20 ms, for which not all need wait. */
+#define RESTORE_LARGE_BYTES ((uint64_t)1 << 20)
 
 struct restore_ops {
     /* The rows are the core's. Once, from the loop. */
     void (*restored)(void *user);
-    /* Not yet: they cannot be read, or that takes longer than RESTORE_DELAY_MS. Once at most,
-     * before restored(), from the loop. */
+    /* Not yet: they cannot be read, or that takes longer than RESTORE_READ_MS, or will take long,
+     * since they are large. Once at most, before restored(), from the loop. */
     void (*delayed)(void *user);
     /* Nor soon: they cannot be read, or that takes longer than RESTORE_READ_MS. Once at most,
      * behind delayed() and before restored(), from the loop. */
@@ -52,10 +52,11 @@ struct restore {
     void (*done)(void *user);
 };
 
-/* Begins. All is borrowed until restore_stop() is done. The worker's ends of a read must lead to
- * restore_rows() and restore_unreadable(). */
+/* Begins to read a checkpoint of so many bytes. All is borrowed until restore_stop() is done. The
+ * worker's ends of a read must lead to restore_rows() and restore_unreadable(). */
 void restore_start(struct restore *restore, uv_loop_t *loop, struct devicemgr *core,
-                   struct store_worker *worker, const struct restore_ops *ops, void *user);
+                   struct store_worker *worker, uint64_t bytes, const struct restore_ops *ops,
+                   void *user);
 
 /* store_worker_ops, as far as it concerns reading. */
 void restore_rows(struct restore *restore, const struct store_worker_rows *rows);

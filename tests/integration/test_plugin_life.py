@@ -324,8 +324,10 @@ def test_many_devices(runtime, client, shim, make_plugin):
     assert given(runtime) == "device-049999" and plugin.allocated() == [["device-049999"]]
 
 
-def test_many_devices_are_read_while_calls_pass(runtime, client, shim, make_plugin):
+def test_many_devices_are_read_while_calls_pass(runtime, make_client, make_shim, make_plugin):
     """The relay does not wait for a checkpoint that takes long to read; a create does, and is not refused."""
+    shim = make_shim(plugins={"hold": "60s"})  # of the plugin, which sends them all anew
+    client = make_client(shim)
     make_plugin(shim, GPU, [f"device-{number:06}" for number in range(50_000)])
     shim.wait_log("50000 of 50000 devices healthy")
     shim.wait_plugins_stored()

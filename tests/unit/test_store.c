@@ -187,8 +187,11 @@ static void keeps_large_values(void **state)
     struct store *store = open_and_load(f);
 
     memset(value, 0, bytes);
+    assert_true(store_file_bytes(f->file) < 1 << 20);
     must_commit(f, store, &big, 1);
+    assert_true(store_file_bytes(f->file) > bytes); /* in the journal, */
     store_close(store);
+    assert_true(store_file_bytes(f->file) > bytes); /* and then in the file */
     store = open_and_load(f);
     assert_int_equal(f->loaded.len, 1);
     assert_int_equal(f->loaded.rows[0].value_bytes, bytes);
