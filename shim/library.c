@@ -3,7 +3,6 @@
 #include <dlfcn.h>
 #include <link.h>
 #include <stdint.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -76,7 +75,7 @@ const char *library_load(const char *file, const struct library_function *functi
             dlclose(library);
             return "it is another one";
         }
-        memcpy((char *)table + functions[i].offset, &function, sizeof function);
+        *(void **)((char *)table + functions[i].offset) = function;
     }
     return NULL;
 }

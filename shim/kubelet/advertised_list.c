@@ -292,8 +292,10 @@ static void add_latest(struct advertised_list *list, const struct advertised_dif
 {
     size_t i = 0;
 
-    if (!list->latest)
+    if (!list->latest) {
         list->latest = must(malloc(ADVERTISED_LATEST_MAX * sizeof *list->latest));
+        list->latest_len = 0;
+    }
     while (i < list->latest_len && list->latest[i].place != difference->place)
         i++;
     if (i < list->latest_len) {

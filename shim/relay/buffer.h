@@ -21,7 +21,7 @@ static inline size_t buffer_len(const struct buffer *b)
 
 static inline const uint8_t *buffer_data(const struct buffer *b)
 {
-    return b->bytes ? b->bytes + b->start : NULL; /* C allows no NULL + 0 */
+    return b->start > 0 ? b->bytes + b->start : b->bytes; /* C allows no NULL + 0 */
 }
 
 /* Makes room for `bytes` more; 0 or -ENOMEM, then unchanged. */
