@@ -269,6 +269,38 @@ static void a_pod_of_another_namespace_may_be_hidden(void **state)
     assert_int_equal(logged(w, "pod ns/u1"), 1);
 }
 
+/* Whose sandbox nobody knows any more is told by name, and namespaces may begin alike. */
+static void a_pod_of_a_namespace_that_begins_alike_is_another(void **state)
+{
+    const char *cdi[] = {"example.com/dev=c2-0", "example.com/dev=all"};
+    struct devicemgr_create request = {.sandbox_id = "s-next",
+                                       .pod_uid = "u1",
+                                       .pod_name = "u1",
+                                       .container = "main",
+                                       .cdi_devices = cdi,
+                                       .cdi_devices_len = 2,
+                                       .deadline_ms = UINT64_MAX};
+    struct world *w = *state;
+
+    of_two_pods(w);
+    world_restart(w);
+    ignore_all(w);
+    driver_up(w, 1, DRIVER);
+    both_known(w);
+    ignore_all(w);
+    request.pod_namespace = "n";
+    assert_true(devicemgr_create(w->mgr, w->now_ms, 7, &request));
+    devicemgr_run(w->mgr);
+    expect_with(w, "verdict 7 refused 14", "container \"main\" of pod ns/u1", NULL);
+    ignore_all(w);
+    request.pod_namespace = "nsx";
+    assert_true(devicemgr_create(w->mgr, w->now_ms, 8, &request));
+    devicemgr_run(w->mgr);
+    expect_with(w, "verdict 8 refused 14", "container \"main\" of pod ns/u1", NULL);
+    request.pod_namespace = "ns";
+    assert_false(devicemgr_create(w->mgr, w->now_ms, 9, &request)); /* made anew */
+}
+
 static void who_had_it_before_a_restart_is_asked_for(void **state)
 {
     struct world *w = *state;
@@ -319,6 +351,48 @@ static void it_is_prepared_anew(void **state)
     expect_nothing(w); /* nobody has asked */
     assert_string_equal(claim_on_disk(w, "c1", DRIVER), "prepared");
     assert_int_equal(logged(w, "claim ns/c1, driver " DRIVER ": "), 2);
+}
+
+/* The kubelet has asked for it by itself, and the answer is being stored. */
+static void one_that_was_answered_just_now_is_not_prepared_anew(void **state)
+{
+    struct world *w = *state;
+
+    driver_up(w, 1, DRIVER);
+    claim_prepared(w, 5, "c1", "gpu-0");
+    assert_passes(w, "u1", GPU_0);
+    prepare(w, 6, "c1");
+    expect_stored(w, "commit claim c1 *");
+    expect(w, "prepare c1 *");
+    claim_answered(w, "gpu-0");
+    expect(w, "commit claim c1 *");
+    refused(w, WORDS GPU_0);
+    expect_nothing(w);
+    committed(w);
+    expect(w, "claim 6 done: gpu-0");
+    expect_nothing(w);
+}
+
+/* Else it would be prepared behind the kubelet's back, and its device be nobody's to give away. */
+static void nor_is_one_that_is_to_be_unprepared(void **state)
+{
+    struct world *w = *state;
+
+    driver_up(w, 1, DRIVER);
+    claim_prepared(w, 5, "c1", "gpu-0");
+    assert_passes(w, "u1", GPU_0);
+    pass(w, CLAIM_USER_COMES_MS);
+    unprepare(w, 6, "c1");
+    expect(w, "list");
+    refused(w, WORDS GPU_0); /* who waits for the list has it for a user still */
+    expect_nothing(w);
+    runtime_listed(w, "");
+    expect_stored(w, "commit claim c1 *");
+    expect(w, "unprepare c1 *");
+    claim_unprepared(w);
+    expect_stored(w, "commit -claim c1 *");
+    expect(w, "claim 6 done");
+    expect_nothing(w);
 }
 
 static void of_other_words_nothing_comes(void **state)
@@ -467,8 +541,11 @@ int main(void)
         CLAIMS_TEST(where_names_do_not_tell_the_claims_apart_it_is_said_once),
         CLAIMS_TEST(what_is_shared_or_only_looked_at_is_in_nobodys_way),
         CLAIMS_TEST(a_pod_of_another_namespace_may_be_hidden),
+        CLAIMS_TEST(a_pod_of_a_namespace_that_begins_alike_is_another),
         CLAIMS_TEST(who_had_it_before_a_restart_is_asked_for),
         CLAIMS_TEST(it_is_prepared_anew),
+        CLAIMS_TEST(one_that_was_answered_just_now_is_not_prepared_anew),
+        CLAIMS_TEST(nor_is_one_that_is_to_be_unprepared),
         CLAIMS_TEST(of_other_words_nothing_comes),
         CLAIMS_TEST(where_that_does_not_help_it_is_done_less_and_less),
         CLAIMS_TEST(a_driver_that_fails_it_is_logged),

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cri-proto/checkpoint_v1.pb-c.h"
 #include "devicemgr/things/limits.h"
 #include "devicemgr_world.h"
 
@@ -185,6 +186,26 @@ static void that_it_had_a_token_is_known_after_a_restart(void **state)
     assert_true(create(w, 12, "u1", "main", NULL, NULL));
     expect(w, "verdict 12 refused 9:*");
     assert_false(create(w, 13, "u1", "other", NULL, NULL));
+}
+
+/* The pod's row, which says so, was lost, or is of a release that did not note it. */
+static void that_it_had_a_token_is_known_by_what_it_was_given(void **state)
+{
+    Checkpoint__V1__Pod row = CHECKPOINT__V1__POD__INIT;
+    struct world *w = *state;
+    uint8_t bytes[64];
+
+    u1_has_g0(w, "g0");
+    row.uid = (char *)"u1";
+    row.namespace_ = row.name = (char *)"ns";
+    row.sandbox_id = (char *)"s-u1";
+    world_store(w, DEVICEMGR_RECORD_POD, "u1", "", "", bytes,
+                checkpoint__v1__pod__pack(&row, bytes));
+    world_restart(w);
+    ignore_all(w);
+    assert_false(create(w, 12, "u1", "other", NULL, NULL));
+    assert_true(create(w, 13, "u1", "main", NULL, NULL));
+    expect_with(w, "verdict 13 refused 9:", "it has taken them back", NULL);
 }
 
 /* Deleted by force, its container at its end: the next pod has its device. */
@@ -428,6 +449,7 @@ int main(void)
         TEST(other_annotations_of_the_container_are_left_alone),
         TEST(a_container_that_had_a_token_is_not_made_without),
         TEST(that_it_had_a_token_is_known_after_a_restart),
+        TEST(that_it_had_a_token_is_known_by_what_it_was_given),
         TEST(that_it_had_a_token_is_known_when_another_has_its_device),
         TEST(that_it_had_a_token_outlives_what_came_without_one),
         TEST(a_sandbox_first_heard_of_by_its_create_is_the_newest),

@@ -48,16 +48,21 @@ static size_t evicted(struct world *w, unsigned *times, size_t len)
     return n;
 }
 
-/* All that there is to store is. How many were asked to be evicted. */
-static size_t settle(struct world *w)
+/* All that there is to store is. How many were asked to be evicted, as evicted() has it. */
+static size_t settle_of(struct world *w, unsigned *times, size_t len)
 {
-    size_t n = evicted(w, NULL, 0);
+    size_t n = evicted(w, times, len);
 
     while (w->pending) {
         committed(w);
-        n += evicted(w, NULL, 0);
+        n += evicted(w, times, len);
     }
     return n;
+}
+
+static size_t settle(struct world *w)
+{
+    return settle_of(w, NULL, 0);
 }
 
 static bool is_asked(const struct world *w, const char *uid)
@@ -183,6 +188,32 @@ static void a_toleration_puts_it_off(void **state)
     assert_int_equal(evicts_next_ms(&w->mgr->evicts), w->now_ms + 1);
     pass(w, 1);
     assert_int_equal(settle(w), 1);
+}
+
+/* Who was due before goes before, though the names say the other way round. */
+static void who_has_been_due_for_longest_goes_first(void **state)
+{
+    struct world *w = *state;
+    unsigned times[3] = {0};
+
+    w->settings.evict_per_minute = 1;
+    devicemgr_set_settings(w->mgr, w->now_ms, &w->settings);
+    gpus_up(w, "g0 g1 g2");
+    container_made(w, 10, "u0", "main", GPU ":g0");
+    container_made(w, 12, "u2", "main", GPU ":g2");
+    w->tolerations = "[{\"key\":\"k\",\"effect\":\"NoExecute\",\"tolerationSeconds\":20}]";
+    container_made(w, 11, "u1", "main", GPU ":g1");
+    taint_of(w, GPU, "g0");
+    assert_int_equal(settle(w), 1); /* which is what there may be in a minute */
+    taint_of(w, GPU, "g1");
+    taint_of(w, GPU, "g2");
+    assert_int_equal(settle(w), 0);
+    pass(w, 60000);
+    assert_int_equal(settle_of(w, times, 3), 1);
+    assert_int_equal(times[2], 1);
+    pass(w, 60000);
+    assert_int_equal(settle_of(w, times, 3), 1);
+    assert_int_equal(times[1], 1);
 }
 
 static bool on_row(void *user, const struct devicemgr_ending_row *row)
@@ -1107,6 +1138,7 @@ int main(void)
         TEST(only_the_last_taint_that_goes_ends_it, u1_setup),
         TEST(other_effects_evict_nobody, u1_setup),
         TEST(a_toleration_puts_it_off, evict_setup),
+        TEST(who_has_been_due_for_longest_goes_first, evict_setup),
         TEST(who_waits_is_listed, evict_setup),
         TEST(the_first_that_is_due_counts, evict_setup),
         TEST(what_is_taken_back_in_time_evicts_nobody, evict_setup),

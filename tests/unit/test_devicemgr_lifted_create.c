@@ -14,6 +14,7 @@
 #define G0 LIFT_MARKER_PREFIX "vendor.com:gpu:g0:c1"
 #define G0_OF_C2 LIFT_MARKER_PREFIX "vendor.com:gpu:g0:c2"
 #define G1 LIFT_MARKER_PREFIX "vendor.com:gpu:g1:c1"
+#define G1_OF_C2 LIFT_MARKER_PREFIX "vendor.com:gpu:g1:c2"
 
 static void lift(struct world *w)
 {
@@ -163,8 +164,9 @@ static void who_has_the_claim_shares_its_devices(void **state)
     assert_int_equal(devicemgr_held_twice(w->mgr), 0);
 }
 
-/* Claim `uid` has g0, by this name. */
-static void prepared(struct world *w, uint64_t number, const char *uid, const char *name)
+/* Claim `uid` has this device, by this name. */
+static void prepared_with(struct world *w, uint64_t number, const char *uid, const char *id,
+                          const char *name)
 {
     Dra__V1__NodePrepareResourceResponse message = DRA__V1__NODE_PREPARE_RESOURCE_RESPONSE__INIT;
     Dra__V1__Device device = DRA__V1__DEVICE__INIT, *devices[] = {&device};
@@ -172,7 +174,7 @@ static void prepared(struct world *w, uint64_t number, const char *uid, const ch
     uint8_t bytes[256];
 
     device.pool_name = (char *)"node-1/" GPU;
-    device.device_name = (char *)"g0";
+    device.device_name = (char *)(uintptr_t)id;
     device.cdi_device_ids = names;
     device.n_cdi_device_ids = 1;
     message.devices = devices;
@@ -188,6 +190,11 @@ static void prepared(struct world *w, uint64_t number, const char *uid, const ch
     devicemgr_run(w->mgr);
     expect_stored(w, "commit claim *");
     ignore_all(w);
+}
+
+static void prepared(struct world *w, uint64_t number, const char *uid, const char *name)
+{
+    prepared_with(w, number, uid, "g0", name);
 }
 
 /* As made(), of a claim that is known: that it is used is stored, too. */
@@ -385,13 +392,14 @@ static void u1_has_g0_by_claim(struct world *w)
     made_of_known(w, 11, "u1", G0);
 }
 
-static void consumers_are(struct world *w, bool extended, const char *tolerated)
+static void consumers_of(struct world *w, const char *claim, const char *uid, const char *device,
+                         bool extended, const char *tolerated)
 {
-    const char *const uids[] = {"u1"};
+    const char *const uids[] = {uid};
     const struct devicemgr_claim_toleration toleration = {
         .driver = DEVICEMGR_LIFT_DRIVER,
         .pool = "node-1/" GPU,
-        .device = "g0",
+        .device = device,
         .toleration = {
             .key = tolerated ? tolerated : "", .op = "Exists", .value = "", .effect = ""}};
     const struct devicemgr_claim_consumers consumers = {.extended = extended,
@@ -400,22 +408,34 @@ static void consumers_are(struct world *w, bool extended, const char *tolerated)
                                                         .tolerations = &toleration,
                                                         .tolerations_len = tolerated != NULL};
 
-    devicemgr_claim_consumers(w->mgr, w->now_ms, "c1", &consumers);
+    devicemgr_claim_consumers(w->mgr, w->now_ms, claim, &consumers);
     devicemgr_taints_told(w->mgr, w->now_ms);
     devicemgr_run(w->mgr);
 }
 
-/* All that there is to store is. Whether u1 was asked to be evicted. */
-static bool goes(struct world *w)
+static void consumers_are(struct world *w, bool extended, const char *tolerated)
+{
+    consumers_of(w, "c1", "u1", "g0", extended, tolerated);
+}
+
+/* All that there is to store is. Whether the pod was asked to be evicted. */
+static bool pod_goes(struct world *w, const char *uid)
 {
     bool asked = false;
+    char begin[32];
 
+    snprintf(begin, sizeof begin, "evict %s ", uid);
     do {
         for (const struct world_line *line = w->lines; line; line = line->next)
-            asked = asked || strncmp(line->text, "evict u1 ", 9) == 0;
+            asked = asked || strncmp(line->text, begin, strlen(begin)) == 0;
         ignore_all(w);
     } while (w->pending && (committed(w), true));
     return asked;
+}
+
+static bool goes(struct world *w)
+{
+    return pod_goes(w, "u1");
 }
 
 static void taint_g0(struct world *w)
@@ -449,6 +469,30 @@ static void but_of_an_extended_resource_s_claim(void **state)
     assert_false(goes(w));
     consumers_are(w, true, "another");
     assert_true(goes(w));
+}
+
+/* Pods of extended resources' claims, of which some tolerate the taint: whose claim it is, is told by
+ * the device, and, where one that was given away before is prepared still, by who has reserved it. */
+static void each_goes_by_its_own_claim(void **state)
+{
+    struct world *w = *state;
+
+    u1_has_g0_by_claim(w);
+    plugin_list(w, w->endpoint, "g0 g1");
+    sandbox_ran(w, "u2", "s-u2", 0);
+    prepared_with(w, 6, "c2", "g1", G1_OF_C2);
+    made_of_known(w, 12, "u2", G1_OF_C2);
+    prepared_with(w, 7, "c3", "g1", LIFT_MARKER_PREFIX "vendor.com:gpu:g1:c3");
+    consumers_of(w, "c1", "u1", "g0", true, "k");
+    consumers_of(w, "c2", "u2", "g1", true, "another");
+    consumers_of(w, "c3", "u3", "g1", true, "k");
+    taint_g0(w);
+    devicemgr_taint(w->mgr, w->now_ms, 901, GPU, "g1", "k:NoExecute", 0, "dust", 1, false);
+    devicemgr_run(w->mgr);
+    assert_true(pod_goes(w, "u2"));
+    assert_false(pod_goes(w, "u1"));
+    consumers_of(w, "c1", "u1", "g0", true, "another");
+    assert_true(pod_goes(w, "u1"));
 }
 
 /* Nothing is published then. */
@@ -485,6 +529,7 @@ int main(void)
         lift_test(whether_the_runtime_knows_cdi_is_nobody_s_doubt),
         lift_test(the_cluster_evicts_who_has_it_by_a_claim),
         lift_test(but_of_an_extended_resource_s_claim),
+        lift_test(each_goes_by_its_own_claim),
         lift_test(nor_once_it_is_published_no_more),
     };
 

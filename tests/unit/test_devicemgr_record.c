@@ -137,6 +137,29 @@ static void resource_rows_that_break_a_rule_are_refused(void **state)
     assert_null(table);
 }
 
+static void no_more_resources_come_back_than_there_may_be(void **state)
+{
+    Checkpoint__V1__Resource message = CHECKPOINT__V1__RESOURCE__INIT;
+    struct resource *table = NULL;
+    uint8_t bytes[64];
+    char name[32];
+
+    (void)state;
+    message.name = name;
+    for (size_t i = 0; i <= RESOURCES_MAX; i++) {
+        struct devicemgr_record record;
+
+        snprintf(name, sizeof name, "vendor.com/r%zu", i);
+        record = row(DEVICEMGR_RECORD_RESOURCE, name, "", "", bytes,
+                     checkpoint__v1__resource__pack(&message, bytes));
+        assert_int_equal(record_restore_resource(&table, 0, "boot-1", &record),
+                         i < RESOURCES_MAX ? 0 : -1);
+    }
+    assert_int_equal(HASH_COUNT(table), RESOURCES_MAX);
+    while (table)
+        resources_remove(&table, table);
+}
+
 /* An imported row: the kubelet's checkpoint does not say where the plugin was. */
 static void a_resource_without_a_socket_comes_back(void **state)
 {
@@ -343,6 +366,48 @@ static void allocation_rows_that_break_a_rule_are_refused(void **state)
     assert_int_equal(restore_allocation(&message), -1);
 }
 
+/* Else a container would be given, after a restart, what another has. */
+static void an_allocation_with_the_key_of_another_is_refused(void **state)
+{
+    static const char *const keys[][3] = {
+        {"u2", "main", GPU}, {"u1", "side", GPU}, {"u1", "main", NIC}};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
+        struct there_and_back t;
+
+        begin(&t);
+        pack(&t);
+        memcpy(t.record.key, keys[i], sizeof t.record.key);
+        assert_int_equal(record_restore_allocation(&t.again, 4711, &t.record), -1);
+        assert_null(t.again.by_key);
+        end(&t);
+    }
+}
+
+/* Its sandbox is one pod's: a second that claims it is no pod's row. */
+static void a_pod_with_the_sandbox_of_another_is_refused(void **state)
+{
+    Checkpoint__V1__Pod message = CHECKPOINT__V1__POD__INIT;
+    static const char *const uids[] = {"u1", "u2", ""};
+    struct pods pods = {0};
+    uint8_t bytes[64];
+
+    (void)state;
+    message.sandbox_id = (char *)"s1";
+    for (size_t i = 0; i < sizeof uids / sizeof *uids; i++) {
+        struct devicemgr_record record;
+
+        message.uid = (char *)uids[i];
+        record = row(DEVICEMGR_RECORD_POD, uids[i], "", "", bytes,
+                     checkpoint__v1__pod__pack(&message, bytes));
+        assert_int_equal(record_restore_pod(&pods, 9, &record), i == 0 ? 0 : -1);
+    }
+    assert_int_equal(HASH_COUNT(pods.by_uid), 1);
+    assert_string_equal(pods_find_sandbox(&pods, "s1")->pod->uid, "u1");
+    pods_fini(&pods);
+}
+
 static void a_pod_comes_back_as_it_was(void **state)
 {
     struct pods pods = {0}, again = {0};
@@ -419,7 +484,7 @@ static void a_taint_comes_back_as_it_was(void **state)
                                       .value = (char *)"deep",
                                       .for_ms = 600000,
                                       .set_ms = 1000};
-    struct orders table = {0}, again = {0}, later = {0};
+    struct orders table = {0}, again = {0}, later = {0}, ahead = {0};
     struct devicemgr_record record;
     const struct order *order;
     uint8_t *bytes;
@@ -440,9 +505,12 @@ static void a_taint_comes_back_as_it_was(void **state)
     assert_int_equal(again.no_execute, 1);
     assert_int_equal(record_restore_order(&later, 9000, "b2", &record), 0);
     assert_int_equal(order_end_ms(orders_taints(&later, GPU, "g 0")->v[0]), 609000);
+    assert_int_equal(record_restore_order(&ahead, 900, "b1", &record), 0); /* which cannot be */
+    assert_int_equal(order_end_ms(orders_taints(&ahead, GPU, "g 0")->v[0]), 600900);
     orders_fini(&table);
     orders_fini(&again);
     orders_fini(&later);
+    orders_fini(&ahead);
     free(bytes);
 }
 
@@ -469,6 +537,29 @@ static void order_rows_that_break_a_rule_are_refused(void **state)
         record = row(DEVICEMGR_RECORD_ORDER, bad[i].kind, bad[i].resource, bad[i].id, bytes,
                      checkpoint__v1__order__pack(&message, bytes));
         assert_int_equal(record_restore_order(&table, 9, "b1", &record), -1);
+    }
+}
+
+/* Else the slices that publish it were refused by the cluster, all of them. */
+static void a_taint_s_value_is_one(void **state)
+{
+    static const char *const values[] = {"", "deep", "no label"};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof values / sizeof *values; i++) {
+        Checkpoint__V1__Order message = CHECKPOINT__V1__ORDER__INIT;
+        struct devicemgr_record record;
+        struct orders table = {0};
+        uint8_t bytes[128];
+
+        message.kind = (char *)"taint";
+        message.resource = (char *)GPU;
+        message.id = (char *)"k:None g0";
+        message.value = (char *)values[i];
+        record = row(DEVICEMGR_RECORD_ORDER, "taint", GPU, message.id, bytes,
+                     checkpoint__v1__order__pack(&message, bytes));
+        assert_int_equal(record_restore_order(&table, 9, "b1", &record), i < 2 ? 0 : -1);
+        orders_fini(&table);
     }
 }
 
@@ -549,7 +640,7 @@ static void a_claim_comes_back_as_it_was(void **state)
 {
     static const uint8_t response[] = {0x0a, 0x04, 0x1a,
                                        0x02, 'g',  '0'}; /* a device of this name */
-    struct claims table = {0}, again = {0}, other = {0};
+    struct claims table = {0}, again = {0}, other = {0}, ahead = {0};
     struct devicemgr_record record;
     struct claim *claim;
     const struct claim *is;
@@ -589,6 +680,8 @@ static void a_claim_comes_back_as_it_was(void **state)
     assert_int_equal(is->prepared_ms, 4);
     assert_int_equal(record_restore_claim(&other, 77, "another boot", &record), 0);
     assert_int_equal(claims_find(&other, "c1", "d.com")->prepared_ms, 0);
+    assert_int_equal(record_restore_claim(&ahead, 3, "boot", &record), 0); /* which cannot be */
+    assert_int_equal(claims_find(&ahead, "c1", "d.com")->prepared_ms, 0);
     record.key[1] = "other.com";
     assert_int_equal(record_restore_claim(&again, 77, "boot", &record), -1); /* another's key */
     for (size_t cut = 0; cut < len; cut++) {
@@ -600,6 +693,7 @@ static void a_claim_comes_back_as_it_was(void **state)
         else
             assert_null(none.by_key);
     }
+    claims_fini(&ahead);
     claims_fini(&other);
     claims_fini(&table);
     claims_fini(&again);
@@ -765,6 +859,7 @@ int main(void)
         cmocka_unit_test(a_stop_time_is_that_of_its_boot),
         cmocka_unit_test(every_cut_of_a_resource_is_refused_or_harmless),
         cmocka_unit_test(resource_rows_that_break_a_rule_are_refused),
+        cmocka_unit_test(no_more_resources_come_back_than_there_may_be),
         cmocka_unit_test(a_resource_without_a_socket_comes_back),
         cmocka_unit_test(an_allocation_comes_back_as_it_was),
         cmocka_unit_test(fresh_options_not_in_the_commit_are_not_written),
@@ -772,10 +867,13 @@ int main(void)
         cmocka_unit_test(what_was_asked_for_may_be_what_there_is),
         cmocka_unit_test(options_there_is_no_room_for_come_back_without),
         cmocka_unit_test(allocation_rows_that_break_a_rule_are_refused),
+        cmocka_unit_test(an_allocation_with_the_key_of_another_is_refused),
+        cmocka_unit_test(a_pod_with_the_sandbox_of_another_is_refused),
         cmocka_unit_test(a_pod_comes_back_as_it_was),
         cmocka_unit_test(an_order_comes_back_as_it_was),
         cmocka_unit_test(a_taint_comes_back_as_it_was),
         cmocka_unit_test(order_rows_that_break_a_rule_are_refused),
+        cmocka_unit_test(a_taint_s_value_is_one),
         cmocka_unit_test(a_driver_comes_back_as_it_was),
         cmocka_unit_test(driver_rows_that_break_a_rule_are_refused),
         cmocka_unit_test(a_claim_comes_back_as_it_was),

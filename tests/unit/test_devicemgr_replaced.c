@@ -1,9 +1,11 @@
 /* A container that has other devices than the kubelet gave it, in the place of those. */
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "cri-proto/checkpoint_v1.pb-c.h"
 #include "devicemgr/lists.h"
 #include "devicemgr/things/limits.h"
+#include "devicemgr/things/request.h"
 #include "shown_world.h"
 
 /* ---- the world ---- */
@@ -116,6 +118,68 @@ static void who_comes_with_a_token_of_what_runs_is_refused(void **state)
     expect(w, "verdict 12 refused *");
 }
 
+/* ---- what a list says ---- */
+
+/* What the row says that the kubelet has given, in the place of which u1's container has something;
+ * "": that is what it has. Static. */
+static const char *asked_on_disk(const struct world *w, const char *resource)
+{
+    static char text[64];
+
+    snprintf(text, sizeof text, "no row");
+    for (const struct world_row *row = w->disk; row; row = row->next) {
+        const struct devicemgr_record *is = &row->record;
+        Checkpoint__V1__Allocation *value;
+
+        if (is->kind != DEVICEMGR_RECORD_ALLOCATION || strcmp(is->key[0], "u1") != 0 ||
+            strcmp(is->key[2], resource) != 0)
+            continue;
+        value = checkpoint__v1__allocation__unpack(NULL, is->value_bytes, is->value);
+        assert_non_null(value);
+        snprintf(text, sizeof text, "%s", value->n_asked_ids > 0 ? value->asked_ids[0] : "");
+        checkpoint__v1__allocation__free_unpacked(value, NULL);
+    }
+    return text;
+}
+
+/* u1's container, of this attempt, runs with g1 and n0, and `asked` is what g1 is in the place of. */
+static void u1_listed(struct world *w, uint32_t attempt, const char *asked_key, const char *asked)
+{
+    const struct devicemgr_sandbox sandbox = {"s-u1", "u1", "ns", "u1", 0, true, NULL, 0};
+    const struct devicemgr_annotation says[] = {
+        {"devices.cri-device-shim/vendor.com_gpu", "{\"resource\":\"" GPU "\",\"ids\":[\"g1\"]}"},
+        {"devices.cri-device-shim/other.com_nic", "{\"resource\":\"" NIC "\",\"ids\":[\"n0\"]}"},
+        {asked_key, asked}};
+    const struct devicemgr_container container = {"c-u1-main", "s-u1", "main", attempt,
+                                                  true,        says,   3,      false};
+
+    devicemgr_runtime_listing(w->mgr);
+    devicemgr_runtime_listed(w->mgr, w->now_ms, &sandbox, 1, &container, 1);
+    devicemgr_run(w->mgr);
+    if (w->pending)
+        committed(w);
+    ignore_all(w);
+}
+
+/* The checkpoint was lost: what is in the place of what is told by the container, of each resource
+ * by itself. */
+static void what_a_listed_container_says_of_it_is_of_one_resource(void **state)
+{
+    char *key = request_asked_key(GPU);
+    struct world *w = *state;
+
+    gpus_up(w, "g1 g2");
+    nics_up(w, "n0");
+    u1_listed(w, 0, key, "{\"resource\":\"" GPU "\",\"ids\":[\"g0\"]}");
+    assert_string_equal(asked_on_disk(w, GPU), "g0");
+    assert_string_equal(asked_on_disk(w, NIC), "");
+    u1_listed(w, 1, key, "{\"resource\":\"" GPU "\",\"ids\":[\"g5\"]}"); /* made anew, behind us */
+    assert_string_equal(asked_on_disk(w, GPU), "g5");
+    u1_listed(w, 2, key, "{\"resource\":\"" GPU "\",\"ids\":[\"g5\",\"g6\"]}"); /* of one, two */
+    assert_string_equal(asked_on_disk(w, GPU), "");
+    free(key);
+}
+
 /* ---- what the kubelet is shown ---- */
 
 /* It would fail a pod that it admits again without what it has given it. */
@@ -190,6 +254,7 @@ int main(void)
         TEST(the_kubelet_may_give_them_to_another),
         TEST(nobody_else_is_given_any_of_them),
         TEST(who_comes_with_a_token_of_what_runs_is_refused),
+        TEST(what_a_listed_container_says_of_it_is_of_one_resource),
         TEST(a_kubelet_that_starts_is_shown_what_it_gave),
         TEST(with_its_pod_both_are_as_they_are),
         TEST(what_still_runs_is_taken_whatever_its_pod_is),

@@ -4,12 +4,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "claims_world.h"
 #include "devicemgr/endings.h"
 #include "devicemgr/operator.h"
 #include "devicemgr/shutdown.h"
 #include "devicemgr/things/limits.h"
 #include "devicemgr/turn/turn.h"
-#include "devicemgr_world.h"
 
 #define CRITICAL 2000000000
 
@@ -388,6 +388,41 @@ static void those_with_devices_are_stopped_first(void **state)
     ignore_all(w);
     goes_down(w, w->now_ms, 0, "");
     assert_string_equal(listed(w, THREE_PODS), "c-u3-main:20000 c-u1-main:20000 c-u2-main:20000");
+}
+
+/* By the cluster's word, where its container was made before the shim came, or by its name. */
+static void so_are_those_with_claims(void **state)
+{
+    static const char *const uids[] = {"u9", "u3"};
+    const struct devicemgr_claim_consumers consumers = {.reserved_for = uids,
+                                                        .reserved_for_len = 2};
+    const char *cdi = "example.com/dev=gpu-1";
+    const struct devicemgr_create made = {.sandbox_id = "s-u2",
+                                          .pod_uid = "u2",
+                                          .pod_namespace = "ns",
+                                          .pod_name = "u2",
+                                          .container = "main",
+                                          .cdi_devices = &cdi,
+                                          .cdi_devices_len = 1,
+                                          .deadline_ms = UINT64_MAX};
+    struct world *w = *state;
+
+    devicemgr_restored(w->mgr, w->now_ms);
+    driver_up(w, 1, DRIVER);
+    claim_prepared(w, 5, "c1", "gpu-0");
+    claim_prepared(w, 6, "c2", "gpu-1");
+    runtime_listed(w, THREE_PODS);
+    ignore_all(w);
+    goes_down(w, w->now_ms, 0, "");
+    assert_string_equal(listed(w, THREE_PODS), "c-u1-main:20000 c-u2-main:20000 c-u3-main:20000");
+    cancelled(w);
+    (void)ended(w, THREE_PODS);
+    devicemgr_claim_consumers(w->mgr, w->now_ms, "c1", &consumers);
+    assert_false(devicemgr_create(w->mgr, w->now_ms, 30, &made));
+    devicemgr_run(w->mgr);
+    ignore_all(w);
+    goes_down(w, w->now_ms, 0, "");
+    assert_string_equal(listed(w, THREE_PODS), "c-u2-main:20000 c-u3-main:20000 c-u1-main:20000");
 }
 
 /* The very groups that there are then, and nothing comes of the question. */
@@ -1117,6 +1152,7 @@ int main(void)
         TEST(a_pod_is_of_the_highest_group_that_is_not_above_it, three_setup),
         TEST(a_static_pod_is_found_by_its_mirror, three_setup),
         TEST(those_with_devices_are_stopped_first, pair_setup),
+        TEST(so_are_those_with_claims, pair_setup),
         TEST(without_priorities_only_those_with_devices_end, pair_setup),
         TEST(priorities_that_come_in_time_count, pair_setup),
         TEST(what_was_known_for_an_earlier_one_is_not, pair_setup),

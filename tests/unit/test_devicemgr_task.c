@@ -671,6 +671,32 @@ static void names_have_a_bound(void **state)
     free(large);
 }
 
+/* A row with them could not be read after a restart, and who uses the claim would not be known. */
+static void names_are_texts(void **state)
+{
+    static const struct {
+        const char *driver;
+        struct devicemgr_claim claim;
+    } bad[] = {{DRIVER, {"ns", "c1", ""}},
+               {"", {"ns", "c1", "c1"}},
+               {"\xff", {"ns", "c1", "c1"}},
+               {DRIVER, {"\xff", "c1", "c1"}},
+               {DRIVER, {"ns", "\xff", "c1"}}};
+    struct world *w = *state;
+
+    driver_up(w, 1, DRIVER);
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        devicemgr_claim_prepare(w->mgr, w->now_ms, 5, bad[i].driver, &bad[i].claim);
+        devicemgr_run(w->mgr);
+        expect_with(w, "claim 5 refused 3", NULL);
+        devicemgr_claim_unprepare(w->mgr, w->now_ms, 6, bad[i].driver, &bad[i].claim);
+        devicemgr_run(w->mgr);
+        expect_with(w, "claim 6 refused 3", NULL);
+        expect_nothing(w);
+    }
+    expect_drivers(w, DRIVER "+");
+}
+
 static void there_is_a_most_of_claims_and_of_who_waits(void **state)
 {
     struct world *w = *state;
@@ -752,6 +778,7 @@ int main(void)
         CLAIMS_TEST(what_came_late_has_some_time_to_be_stored),
         CLAIMS_TEST(a_file_that_was_lost_has_to_have_it_again),
         CLAIMS_TEST(names_have_a_bound),
+        CLAIMS_TEST(names_are_texts),
         CLAIMS_TEST(there_is_a_most_of_claims_and_of_who_waits),
         CLAIMS_TEST(who_stops_lets_nobody_wait),
     };

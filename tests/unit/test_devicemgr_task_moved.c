@@ -56,6 +56,31 @@ static void gone_and_moved(struct world *w)
     committed(w);
 }
 
+static void there_is_a_most_of_instances_with_the_kubelet(void **state)
+{
+    struct world *w = *state;
+    char endpoint[32];
+
+    driver_up(w, 1, DRIVER);
+    for (uint64_t i = 0; i <= DRIVER_INSTANCES_MAX; i++) {
+        snprintf(endpoint, sizeof endpoint, "/k/%d.sock", (int)i);
+        assert_int_equal(moved(w, 100 + i, endpoint), i < DRIVER_INSTANCES_MAX);
+    }
+}
+
+static void what_has_no_name_that_is_one_has_not_moved(void **state)
+{
+    static const char *const SERVICES[] = {"v1.DRAPlugin", "\xff"};
+    const struct devicemgr_driver_instance is = {DRIVER, "/k/9.sock", SERVICES, 2};
+    struct world *w = *state;
+
+    driver_up(w, 1, DRIVER);
+    driver_deregister(w, 1);
+    assert_false(devicemgr_driver_moved(w->mgr, w->now_ms, 9, &is));
+    devicemgr_run(w->mgr);
+    assert_false(is_moved(w));
+}
+
 static void that_it_has_is_known_until_it_is_back(void **state)
 {
     struct world *w = *state;
@@ -717,6 +742,8 @@ static void nor_is_it_while_both_are_there(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        CLAIMS_TEST(there_is_a_most_of_instances_with_the_kubelet),
+        CLAIMS_TEST(what_has_no_name_that_is_one_has_not_moved),
         CLAIMS_TEST(that_it_has_is_known_until_it_is_back),
         CLAIMS_TEST(one_that_is_at_both_has_moved_when_it_goes_here),
         CLAIMS_TEST(one_of_which_there_is_but_a_claim_has_moved),

@@ -306,6 +306,8 @@ static void wrong_types_are_refused(void **state)
         {"{\"PodDeviceEntries\":[{\"PodUID\":7}]}", "\"PodUID\" is a number, not a string"},
         {"{\"PodDeviceEntries\":[{\"PodUID\":\"u\",\"ContainerName\":7}]}",
          "\"ContainerName\" is a number, not a string"},
+        {"{\"PodDeviceEntries\":[{\"PodUID\":\"u\",\"ContainerName\":\"c\",\"ResourceName\":7}]}",
+         "\"ResourceName\" is a number, not a string"},
         {"{\"RegisteredDevices\":[]}", "\"RegisteredDevices\" is an array"},
         {"{\"RegisteredDevices\":{\"a/b\":true}}", "a resource's ids are no array"},
         {"{\"RegisteredDevices\":{\"a/b\":[true]}}", "an id is no string"},
