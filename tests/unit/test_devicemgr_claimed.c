@@ -178,6 +178,8 @@ static void without_the_cluster_s_word_it_is_said_once(void **state)
     claim_allocated(w, "c2", "p", "gpu-0"); /* of the other's claim nothing is known */
     assert_passes(w, "u2", C2_GPU_0);
     assert_passes(w, "u2", C2_GPU_0);
+    sandbox_stopped(w, "s-u2");
+    assert_passes(w, "u3", C2_GPU_0);
     assert_int_equal(logged(w, "may still be used by container \"main\" of pod ns/u1"), 1);
 }
 

@@ -41,6 +41,22 @@ static void ignored_annotations_are_logged_once(void **state)
     expect_nothing(w);
 }
 
+/* The annotation of tolerations has a name that a container may have, too. */
+static void what_a_pod_tolerates_asks_for_nothing(void **state)
+{
+    struct world *w = *state;
+
+    w->settings.annotations = true;
+    w->settings.namespaces = (const char *const[]){"*"};
+    w->settings.namespaces_len = 1;
+    w->tolerations = "[{\"operator\":\"Exists\"}]";
+    world_fresh_listed(w);
+    gpus_up(w, "g0");
+    assert_false(create(w, 11, "u1", "tolerations", NULL, NULL));
+    create_token(w, 12, "u2", GPU ":g0");
+    expect(w, "allocate g0 *");
+}
+
 static void an_annotation_from_a_namespace_not_allowed_is_refused(void **state)
 {
     struct world *w = *state;
@@ -441,6 +457,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(an_annotation_where_none_is_taken_is_refused),
         TEST(ignored_annotations_are_logged_once),
+        TEST(what_a_pod_tolerates_asks_for_nothing),
         TEST(an_annotation_from_a_namespace_not_allowed_is_refused),
         TEST(a_bad_request_is_refused_with_its_place),
         TEST(names_without_end_hold_no_devices),

@@ -190,6 +190,23 @@ static void a_toleration_puts_it_off(void **state)
     assert_int_equal(settle(w), 1);
 }
 
+/* That is not the operator's to take back, who has asked for nothing. */
+static void an_operator_cannot_cancel_it(void **state)
+{
+    struct world *w = *state;
+
+    taint_of(w, GPU, "g0");
+    assert_int_equal(settle(w), 1);
+    devicemgr_end_cancel(w->mgr, w->now_ms, 950, "u1");
+    devicemgr_run(w->mgr);
+    expect_with(w, "steer 950 refused 5", "no operator has asked for such a pod to end", NULL);
+    expect_nothing(w);
+    assert_true(is_asked(w, "u1"));
+    devicemgr_end_cancel(w->mgr, w->now_ms, 951, "u2");
+    devicemgr_run(w->mgr);
+    expect_with(w, "steer 951 refused 5", "no operator has asked for such a pod to end", NULL);
+}
+
 /* Who was due before goes before, though the names say the other way round. */
 static void who_has_been_due_for_longest_goes_first(void **state)
 {
@@ -566,6 +583,30 @@ static void an_unhealthy_device_moves_its_pods_on(void **state)
     plugin_list(w, endpoint, "g0 g1");
     assert_false(is_asked(w, "u1"));
     settle(w);
+}
+
+static void settings_that_evict_for_health_no_more_spare_them(void **state)
+{
+    struct world *w = *state;
+
+    w->settings.taint_unhealthy_after_ms = 60000;
+    devicemgr_set_settings(w->mgr, w->now_ms, &w->settings);
+    plugin_list(w, u1_has_g0(w, "g0 g1"), "g0! g1");
+    pass(w, 60000);
+    assert_int_equal(settle(w), 1);
+    assert_true(is_asked(w, "u1"));
+    w->settings.taint_unhealthy_after_ms = 0;
+    devicemgr_set_settings(w->mgr, w->now_ms, &w->settings);
+    devicemgr_run(w->mgr);
+    settle(w);
+    assert_false(is_asked(w, "u1"));
+    w->settings.taint_unhealthy_after_ms = 60000; /* which begins anew, also over a restart */
+    world_restart(w);
+    runtime_listed(w, "u1/main");
+    plugin_back(w, "g0! g1");
+    assert_int_equal(settle(w), 0);
+    pass(w, 60000);
+    assert_int_equal(settle(w), 1);
 }
 
 static void what_was_unhealthy_is_so_after_a_restart(void **state)
@@ -1138,6 +1179,7 @@ int main(void)
         TEST(only_the_last_taint_that_goes_ends_it, u1_setup),
         TEST(other_effects_evict_nobody, u1_setup),
         TEST(a_toleration_puts_it_off, evict_setup),
+        TEST(an_operator_cannot_cancel_it, u1_setup),
         TEST(who_has_been_due_for_longest_goes_first, evict_setup),
         TEST(who_waits_is_listed, evict_setup),
         TEST(the_first_that_is_due_counts, evict_setup),
@@ -1158,6 +1200,7 @@ int main(void)
         TEST(one_that_ends_by_itself_ends_it_in_time, u1_setup),
         TEST(it_goes_on_after_a_restart, u1_setup),
         TEST(an_unhealthy_device_moves_its_pods_on, evict_setup),
+        TEST(settings_that_evict_for_health_no_more_spare_them, evict_setup),
         TEST(what_was_unhealthy_is_so_after_a_restart, evict_setup),
         TEST(all_but_stale_holders_go_each_once, claim_setup),
         TEST(what_the_cluster_evicts_is_not_evicted_twice, claim_setup),

@@ -254,6 +254,30 @@ static void a_listed_container_has_what_its_tokens_name(void **state)
     expect_with(w, "verdict 14 refused 8:", "too few devices", NULL);
 }
 
+/* It may name what it seems to have no more. */
+static void what_an_unreadable_token_may_name_is_not_free(void **state)
+{
+    const struct devicemgr_sandbox sandbox = {"s-u1", "u1", "ns", "u1", 0, true, NULL, 0};
+    const struct devicemgr_annotation says[] = {
+        {"devices.cri-device-shim/other.com_nic", "{\"resource\":\"" NIC "\",\"ids\":[\"n0\"]}"},
+        {"devices.cri-device-shim/vendor.com_gpu", "[]"}};
+    const struct devicemgr_container container = {"c-u1-main", "s-u1", "main", 1,
+                                                  true,        says,   2,      false};
+    struct world *w = *state;
+
+    annotations_on(w);
+    u1_has_both(w);
+    pass(w, OUTCOME_MS);
+    ignore_all(w);
+    devicemgr_runtime_listing(w->mgr);
+    devicemgr_runtime_listed(w->mgr, w->now_ms, &sandbox, 1, &container, 1);
+    devicemgr_run(w->mgr);
+    ignore_all(w);
+    create_request(w, 14, "u3", "main", GPU "=1");
+    expect_with(w, "verdict 14 refused 8:", "too few devices", NULL);
+    assert_true(world_stored(w, "allocation u1 main " GPU));
+}
+
 static void what_an_older_attempt_runs_with_is_not_free(void **state)
 {
     struct world *w = *state;
@@ -296,6 +320,7 @@ int main(void)
         TEST(of_two_listed_attempts_the_later_one_is_rebuilt),
         TEST(what_an_edited_annotation_leaves_is_free),
         TEST(a_listed_container_has_what_its_tokens_name),
+        TEST(what_an_unreadable_token_may_name_is_not_free),
         TEST(what_an_older_attempt_runs_with_is_not_free),
         TEST(a_container_without_a_token_has_what_the_kubelet_gave_it),
     };

@@ -522,15 +522,17 @@ static void what_was_known_for_an_earlier_one_is_not(void **state)
 /* What the kubelet writes on a container. 30 s is the default of who says none. */
 static void listed_with_grace(struct world *w, const char *seconds)
 {
-    const struct devicemgr_annotation own = {"io.kubernetes.pod.terminationGracePeriod", seconds};
+    const struct devicemgr_annotation own[] = {
+        {"io.kubernetes.container.restartCount", "3"},
+        {"io.kubernetes.pod.terminationGracePeriod", seconds}};
     const struct devicemgr_sandbox sandbox = {
         .id = "s-u1", .pod_uid = "u1", .pod_namespace = "ns", .pod_name = "u1", .ready = true};
     const struct devicemgr_container container = {.id = "c-u1-main",
                                                   .sandbox_id = "s-u1",
                                                   .name = "main",
                                                   .running = true,
-                                                  .annotations = &own,
-                                                  .annotations_len = 1};
+                                                  .annotations = own,
+                                                  .annotations_len = 2};
 
     devicemgr_runtime_listing(w->mgr);
     devicemgr_runtime_listed(w->mgr, w->now_ms, &sandbox, 1, &container, 1);

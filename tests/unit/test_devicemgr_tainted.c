@@ -183,6 +183,26 @@ static void it_ends_though_that_cannot_be_stored(void **state)
     assert_false(world_stored(w, "order taint " GPU " k:NoSchedule g0"));
 }
 
+/* It was never in force, and goes as soon as it is known what the store has. */
+static void it_may_end_before_it_is_stored(void **state)
+{
+    struct world *w = *state;
+
+    gpus_up(w, "g0 g1");
+    devicemgr_taint(w->mgr, w->now_ms, 1, GPU, "g0", "k:NoSchedule", 1000, "", 1, false);
+    devicemgr_run(w->mgr);
+    expect(w, "commit order taint " GPU " k:NoSchedule g0");
+    pass(w, 2000);
+    assert_string_equal(in_force(w, "g0"), "");
+    expect_nothing(w);
+    committed(w);
+    expect_with(w, "steered 1: ", NULL);
+    pass(w, COMMIT_RETRY_MS_MIN);
+    expect(w, "commit -order taint " GPU " k:NoSchedule g0");
+    committed(w);
+    assert_false(world_stored(w, "order taint " GPU " k:NoSchedule g0"));
+}
+
 /* ---- NoSchedule ---- */
 
 static void nobody_new_is_given_it(void **state)
@@ -405,6 +425,48 @@ static void not_by_the_loss_of_a_plugin(void **state)
     assert_string_equal(in_force(w, "g0"), "health " TAINT_KEY_UNHEALTHY "=:NoExecute; ");
 }
 
+static void one_that_is_listed_no_more_begins_anew(void **state)
+{
+    struct world *w = *state;
+    uint64_t endpoint = gpus_up(w, "g0 g1 g2");
+
+    plugin_list(w, endpoint, "g0! g1 g2");
+    pass(w, 60000);
+    assert_string_equal(in_force(w, "g0"), "health " TAINT_KEY_UNHEALTHY "=:NoExecute; ");
+    plugin_list(w, endpoint, "g1 g2");
+    assert_string_equal(in_force(w, "g0"), "");
+    plugin_list(w, endpoint, "g0! g1 g2");
+    pass(w, 59999);
+    assert_string_equal(in_force(w, "g0"), "health " TAINT_KEY_UNHEALTHY "=:NoSchedule; ");
+    pass(w, 1);
+    assert_string_equal(in_force(w, "g0"), "health " TAINT_KEY_UNHEALTHY "=:NoExecute; ");
+}
+
+/* Another that is there later is another: it begins anew. */
+static void nor_once_its_resource_is_gone(void **state)
+{
+    struct world *w = *state;
+    uint64_t endpoint = gpus_up(w, "g0 g1");
+
+    plugin_list(w, endpoint, "g0! g1");
+    pass(w, 60000);
+    assert_string_equal(in_force(w, "g0"), "health " TAINT_KEY_UNHEALTHY "=:NoExecute; ");
+    plugin_lost(w, endpoint, "gone");
+    pass(w, GRACE_MS);
+    while (w->pending) {
+        committed(w);
+        ignore_all(w);
+    }
+    pass(w, 1000);
+    assert_string_equal(in_force(w, "g0"), "");
+    ignore_all(w);
+    gpus_up(w, "g0! g1");
+    pass(w, 59999);
+    assert_string_equal(in_force(w, "g0"), "health " TAINT_KEY_UNHEALTHY "=:NoSchedule; ");
+    pass(w, 1);
+    assert_string_equal(in_force(w, "g0"), "health " TAINT_KEY_UNHEALTHY "=:NoExecute; ");
+}
+
 static size_t acting(struct world *w, const char *effect)
 {
     char id[8], part[32];
@@ -548,6 +610,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(it_ends_by_itself, mask_setup, world_teardown),
         cmocka_unit_test_setup_teardown(it_ends_though_that_cannot_be_stored, mask_setup,
                                         world_teardown),
+        cmocka_unit_test_setup_teardown(it_may_end_before_it_is_stored, mask_setup, world_teardown),
         cmocka_unit_test_setup_teardown(nobody_new_is_given_it, mask_setup, world_teardown),
         cmocka_unit_test_setup_teardown(too_few_are_left, mask_setup, world_teardown),
         cmocka_unit_test_setup_teardown(who_has_it_is_made_again_with_it, mask_setup,
@@ -567,6 +630,10 @@ int main(void)
         cmocka_unit_test_setup_teardown(an_unhealthy_device_is_no_execute_after_a_while,
                                         health_setup, world_teardown),
         cmocka_unit_test_setup_teardown(not_by_the_loss_of_a_plugin, health_setup, world_teardown),
+        cmocka_unit_test_setup_teardown(one_that_is_listed_no_more_begins_anew, health_setup,
+                                        world_teardown),
+        cmocka_unit_test_setup_teardown(nor_once_its_resource_is_gone, health_setup,
+                                        world_teardown),
         cmocka_unit_test_setup_teardown(no_more_than_a_quarter_at_a_time, health_setup,
                                         world_teardown),
         cmocka_unit_test_setup_teardown(at_least_one_may, health_setup, world_teardown),

@@ -697,6 +697,18 @@ static void names_are_texts(void **state)
     expect_drivers(w, DRIVER "+");
 }
 
+static void who_is_answered_cannot_be_cancelled(void **state)
+{
+    struct world *w = *state;
+
+    driver_up(w, 1, DRIVER);
+    claim_prepared(w, 5, "c1", "gpu-0");
+    claim_cancelled(w, 5);
+    claim_cancelled(w, 99);
+    expect_nothing(w);
+    assert_string_equal(claim_on_disk(w, "c1", DRIVER), "prepared");
+}
+
 static void there_is_a_most_of_claims_and_of_who_waits(void **state)
 {
     struct world *w = *state;
@@ -779,6 +791,7 @@ int main(void)
         CLAIMS_TEST(a_file_that_was_lost_has_to_have_it_again),
         CLAIMS_TEST(names_have_a_bound),
         CLAIMS_TEST(names_are_texts),
+        CLAIMS_TEST(who_is_answered_cannot_be_cancelled),
         CLAIMS_TEST(there_is_a_most_of_claims_and_of_who_waits),
         CLAIMS_TEST(who_stops_lets_nobody_wait),
     };

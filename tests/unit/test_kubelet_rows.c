@@ -60,6 +60,43 @@ static void a_resource_lists_healthy_and_allocated_devices(void **state)
     kubelet_rows_fini(&rows);
 }
 
+/* Devices may be called the same: what one resource has is not the other's. */
+static void of_two_resources_each_has_its_own(void **state)
+{
+    char *healthy[] = {(char *)"0", (char *)"1"};
+    struct kubelet_device gpus[] = {{(char *)"0", NULL, 0}, {(char *)"", NULL, 0}};
+    struct kubelet_device nic = {(char *)"7", NULL, 0};
+    struct kubelet_allocation held[] = {allocation(gpus, 2), allocation(&nic, 1)};
+    struct kubelet_resource resources[] = {
+        {.name = GPU, .healthy = {healthy, 2}},
+        {.name = (char *)"other.com/nic", .healthy = {healthy, 1}}};
+    struct kubelet_checkpoint from = {
+        .allocations = held, .allocations_len = 2, .resources = resources, .resources_len = 2};
+    static const char *const devices[] = {"0 1", "0 7"};
+    struct kubelet_rows rows;
+    size_t seen = 0;
+
+    (void)state;
+    held[1].resource = (char *)"other.com/nic";
+    kubelet_rows_init(&rows, &from, "boot-1");
+    for (size_t i = 0; i < rows.len; i++) {
+        Checkpoint__V1__Resource *row;
+        char text[32] = "";
+
+        if (rows.v[i].record.kind != DEVICEMGR_RECORD_RESOURCE)
+            continue;
+        row = checkpoint__v1__resource__unpack(NULL, rows.v[i].record.value_bytes,
+                                               rows.v[i].record.value);
+        for (size_t d = 0; d < row->n_devices; d++)
+            strcat(strcat(text, d > 0 ? " " : ""), row->devices[d]->id);
+        assert_string_equal(text, devices[strcmp(row->name, GPU) != 0]);
+        checkpoint__v1__resource__free_unpacked(row, NULL);
+        seen++;
+    }
+    assert_int_equal(seen, 2);
+    kubelet_rows_fini(&rows);
+}
+
 /* The options of one allocation after the way through its row; NULL: none. */
 static V1beta1__ContainerAllocateResponse *
 options_after(V1beta1__ContainerAllocateResponse *options, char boot_id[16])
@@ -140,6 +177,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_resource_lists_healthy_and_allocated_devices),
+        cmocka_unit_test(of_two_resources_each_has_its_own),
         cmocka_unit_test(options_go_over_unless_they_are_a_token),
         cmocka_unit_test(what_breaks_a_rule_is_left_out),
     };
