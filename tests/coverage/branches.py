@@ -13,8 +13,10 @@ Not counted are
   (`if (HASH_COUNT(table) > MAX)`, `json_is_string(value)`) is counted, with the macro's own;
 - assertions, which have no other way than the process's end, and the `may_move` of each checked mover, which only assertions ask.
 
-What was not taken is written to `not-taken.txt` in the build's directory, line by line: FILE:LINE: how many branches: text. Fails
-if less than LEAST are taken, or if a test fails.
+Each that is not taken has its reason in `reasons.txt` (`reasons.py` says in which form). One without fails, and so does a reason for
+what is taken, or is not there any more: both are printed as they are to stand there, and all that is not taken is written to
+`not-taken.txt` in the build's directory. The simulation is its seeds', so that SEEDS of them always take the same; with another number
+of them reasons are not looked at. Fails also if less than LEAST are taken, or if a test fails.
 """
 
 import argparse
@@ -25,8 +27,12 @@ import re
 import subprocess
 import sys
 
+import reasons
+
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-LEAST = 0.95
+REASONS = pathlib.Path(__file__).parent / "reasons.txt"
+LEAST = 0.955
+SEEDS = 4000
 _NOT_OURS = re.compile(r"\s*((HASH|DL|LL)_[A-Z_0-9]+|json_(array|object)_foreach)\(|.*\bassert\(")
 _OF_ASSERTIONS = ("may_move",)
 
@@ -64,7 +70,7 @@ def ours(counts):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--build", type=pathlib.Path, required=True)
-    parser.add_argument("--seeds", type=int, default=4000)
+    parser.add_argument("--seeds", type=int, default=SEEDS)
     build, seeds = (options := parser.parse_args()).build.resolve(), options.seeds
     for data in build.rglob("*.gcda"):
         data.unlink()
@@ -78,17 +84,37 @@ def main():
     if subprocess.run([build / "tests/sim/sim", "--from", "1", "--seeds", str(seeds)], check=False,
                       stdout=subprocess.DEVNULL).returncode:
         failed.append("sim")
-    report(build, ours(taken(build)), failed)
+    counts = ours(taken(build))
+    without = not_taken(counts)
+    (build / "not-taken.txt").write_text(reasons.written(without), encoding="utf-8")
+    if seeds == SEEDS:
+        failed += without_reason(without)
+    report(build, 1 - without.total() / len(counts), len(counts), failed)
 
 
-def report(build, counts, failed):
-    without = collections.Counter((path, line) for (path, line, *_), count in counts.items() if count == 0)
-    with open(build / "not-taken.txt", "w", encoding="utf-8") as file:
-        for (path, line), number in sorted(without.items()):
-            text = path.read_text().splitlines()[line - 1].strip()
-            file.write(f"{path.relative_to(ROOT)}:{line}: {number}: {text}\n")
-    share = 1 - without.total() / len(counts)
-    print(f"{share:.2%} of {len(counts)} branches are taken; the rest is in {build / 'not-taken.txt'}")
+def not_taken(counts):
+    """As `reasons.read` has it, in the order of the source."""
+    lines = {path: path.read_text().splitlines() for path, *_ in counts}
+    without = collections.Counter()
+    for (path, line, function, _), count in sorted(counts.items()):
+        if count == 0:
+            without[str(path.relative_to(ROOT)), function, lines[path][line - 1].strip()] += 1
+    return without
+
+
+def without_reason(without):
+    """What fails by the list of reasons; prints it."""
+    unreasoned, unneeded = reasons.compared(without, reasons.read(REASONS.read_text(encoding="utf-8")))
+    failed = []
+    for lines, what in ((unreasoned, "not taken, without a reason"), (unneeded, "with a reason, and taken, or not there")):
+        if lines:
+            print(f"{what}:\n{reasons.written(lines)}", end="")
+            failed.append(f"{REASONS.name}: {what}")
+    return failed
+
+
+def report(build, share, number, failed):
+    print(f"{share:.2%} of {number} branches are taken; the rest is in {build / 'not-taken.txt'}")
     for one in failed:
         print(f"not ok {one}")
     good = share >= LEAST
