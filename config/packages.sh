@@ -1,6 +1,7 @@
 # shellcheck shell=bash disable=SC2034 # they are for who sources it
-# Debian 12 packages, for quickstart.sh and tests/run.sh to source. apt is asked only when one is
-# missing.
+# Packages of Debian 12 and 13, for quickstart.sh and tests/run.sh to source. apt is asked only when one is
+# missing. None has a number by which one release names it and another does not: libraries come with what is
+# for building with them.
 
 BUILD_PACKAGES=(
     gcc g++ cmake ninja-build ccache pkg-config
@@ -10,9 +11,9 @@ BUILD_PACKAGES=(
     libcurl4-openssl-dev libssl-dev libyaml-dev libsystemd-dev
     uthash-dev
 )
-RUNTIME_PACKAGES=(libmicrohttpd12 libsmartcols1 libcurl4 libyaml-0-2 libsystemd0 containerd runc busybox-static procps python3-grpcio python3-protobuf)
+RUNTIME_PACKAGES=(containerd runc busybox-static procps python3-grpcio python3-protobuf)
 TEST_PACKAGES=(
-    libcmocka-dev python3-h2 python3-pytest nghttp2-client clang libclang-rt-14-dev systemd
+    libcmocka-dev python3-h2 python3-pytest nghttp2-client clang libclang-rt-dev systemd
     openssl python3-jsonschema python3-websocket python3-yaml shellcheck zsh iproute2
     dbus python3-dbusmock man-db groff-base
     chromium fonts-dejavu-core prometheus
@@ -20,7 +21,7 @@ TEST_PACKAGES=(
     cppcheck codespell python3-pyflakes valgrind
 )
 # Of config/kubernetes/image.sh.
-IMAGE_PACKAGES=(binutils buildah busybox-static libmicrohttpd12 libsystemd0 patchelf)
+IMAGE_PACKAGES=(binutils buildah busybox-static patchelf)
 PACKAGE_TEST_PACKAGES=(git lintian debootstrap) # of the tests' level "package": they bring a hundred others
 
 # packages_missing NAME...: prints those that are not installed. A node's runtime may be of a package from

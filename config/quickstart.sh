@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Shows cri-device-shim at work on this machine, in a directory of its own: its own containerd, its
-# own shim, a device plugin, real containers. Debian 12, as root.
+# own shim, a device plugin, real containers. Debian 12 or 13, as root.
 #
 #   config/quickstart.sh              shows it, and removes all it made
 #   config/quickstart.sh --keep       leaves it running and says how to go on
@@ -309,7 +309,7 @@ main() {
     trap finish EXIT
     trap interrupted INT TERM HUP
     [ "$(id -u)" -eq 0 ] || fail "run it as root: it starts containers"
-    command -v apt-get >/dev/null || fail "this needs Debian 12 (no apt-get here)"
+    command -v apt-get >/dev/null || fail "this needs Debian 12 or 13 (no apt-get here)"
 
     dir=$(mktemp -d /tmp/cds.XXXXXX)
     chmod 0755 "$dir"

@@ -2,6 +2,7 @@
 
 import os
 import pathlib
+import re
 import subprocess
 
 SCRIPT = pathlib.Path(__file__).resolve().parents[2] / "config/packages.sh"
@@ -26,3 +27,11 @@ def test_a_runtime_from_elsewhere_is_none_that_is_missing(directory):
     for name in ("containerd", "runc", "gcc"):
         program(directory / name)
     assert missing(directory, "containerd", "runc", "gcc") == ["gcc"]
+
+
+def test_no_name_is_of_one_release():
+    """libcurl4 is libcurl4t64 on Debian 13: apt would find it, and be asked again in each run."""
+    lists = re.findall(r"_PACKAGES=\((.*?)\)", SCRIPT.read_text(), re.DOTALL)
+    names = [name for one in lists for name in one.split()]
+    assert "gcc" in names and "shellcheck" in names
+    assert not [one for one in names if re.search(r"^lib.*\d$|-\d+(-dev)?$", one)]
