@@ -17,12 +17,12 @@ TEST_PACKAGES=(
     openssl python3-jsonschema python3-websocket python3-yaml shellcheck zsh iproute2
     dbus python3-dbusmock man-db groff-base
     chromium fonts-dejavu-core prometheus
-    dpkg-dev file
+    dpkg-dev file git
     cppcheck codespell python3-pyflakes valgrind
 )
 # Of config/kubernetes/image.sh.
 IMAGE_PACKAGES=(binutils buildah busybox-static patchelf)
-PACKAGE_TEST_PACKAGES=(git lintian debootstrap) # of the tests' level "package": they bring a hundred others
+PACKAGE_TEST_PACKAGES=(lintian debootstrap) # of the tests' level "package": they bring a hundred others
 
 # packages_missing NAME...: prints those that are not installed. A node's runtime may be of a package from
 # elsewhere, which would have to go for Debian's: the program is enough.
