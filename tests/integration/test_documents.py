@@ -92,6 +92,32 @@ def test_the_picture():
     assert set(re.findall(r"cri-device-shim[-\w]*", said)) <= programs
 
 
+# Columns of the comparison's tables, without the shim and with it.
+FAILED, DOUBLE, SECONDS, OTHERS = (2, 8), (4, 10), (6, 12), (7, 13)
+
+
+@pytest.mark.parametrize("said,what,columns,figures", [
+    ("15 of 30 pods whose plugin was back 20 s after the node; with the shim none",
+     "power off; the plugin comes 20 s after", FAILED, "15 0"),
+    ("3 of 30 while it was killed ten times; with the shim none", "the plugin is killed 10 times", FAILED, "3 0"),
+    ("one that asks for no device took 56 s; with the shim 2 s", "the plugin hangs", OTHERS, "56 2"),
+    ("lost its record of who has which (6 containers)", "the kubelet is restarted, its device checkpoint", DOUBLE, "6 0"),
+    ("whose containers do not end (20 containers; with the shim none of either)", "pods are deleted by force", DOUBLE, "20 0"),
+    ("a driver was killed four times ran after 14 s, without the shim after 97", "the DRA driver is killed 4 times",
+     SECONDS, "97 14")])
+def test_figures_of_the_front_page(said, what, columns, figures):
+    """They are those that were measured."""
+    assert said in " ".join(README.split())
+    row = re.search(rf"^\| ({what}.*)\|$", text_of("tests/cluster/RESULTS.md"), re.MULTILINE)[1].split("|")
+    assert " ".join(row[one].split()[0] for one in columns) == figures
+
+
+def test_memory_on_the_front_page():
+    grown = {row[0]: row[1:3] for row in rows(text_of("config/OPERATIONS.md"), "| | an empty node | a full one")}
+    of = [[one.removesuffix(" MiB") for one in grown[f"memory of the {name}"]] for name in ("daemon", "bridge")]
+    assert f"{of[0][0]} and {of[1][0]} MiB on an empty node, {of[0][1]} and {of[1][1]} on a full one" in README
+
+
 # ---- settings ----
 
 def flat(table, prefix=""):
