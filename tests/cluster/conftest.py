@@ -12,6 +12,16 @@ from dra_cluster import DraCluster
 from kube_release import DRA, lacks
 
 
+FAILED = pytest.StashKey[bool]()  # whether a test has
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_makereport(item, call):
+    report = (yield).get_result()
+    if call.when == "call":
+        item.stash[FAILED] = report.failed
+
+
 @pytest.fixture(scope="module", name="module_directory")
 def make_directory():
     """Of the file's clusters, with a short name."""
@@ -57,10 +67,12 @@ def start_cluster(cluster_of):
 
 
 @pytest.fixture(name="cluster")
-def use_cluster(shared_cluster):
+def use_cluster(request, shared_cluster):
     """That of the file, with all its devices and no pods. Whatever the test is about: no container
-    is without its devices, and no device is in two."""
+    is without its devices, and no device is in two. What the node has said is shown when a test has failed."""
     shared_cluster.settle()
     yield shared_cluster
+    if request.node.stash.get(FAILED, False):
+        shared_cluster.node.print_logs()
     shared_cluster.remove_all()
     assert shared_cluster.wrong() == []

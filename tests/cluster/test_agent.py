@@ -33,7 +33,7 @@ def use_cluster(shared_cluster):
     cluster.wait(lambda: [one["name"] for one in cluster.node.ctl_json("resources")["items"]
                           if one["state"] == "active"] == [GPU], "the plugin serves")
     publish(cluster, COUNT)
-    cluster.wait(lambda: cluster.allocatable(GPU) == COUNT, "there are some to allocate")
+    cluster.wait_allocatable(GPU, COUNT)
     yield cluster
     cluster.wait(lambda: not cluster.node.ctl_json("status")["degraded"], "all is as it should be")
 
@@ -46,7 +46,7 @@ def publish(cluster, count):
 def wait_none(cluster):
     """The Node has no capacity of it any more, of which the kubelet makes what can be allocated."""
     cluster.wait(lambda: cluster.status()["capacity"][GPU] == "0", "the capacity is 0")
-    cluster.wait(lambda: cluster.allocatable(GPU) == 0, "there is none to allocate")
+    cluster.wait_allocatable(GPU, 0)
 
 
 @pytest.mark.parametrize("unit", [None, AGENT, DAEMON, KUBELET])
@@ -78,7 +78,7 @@ def test_a_plugin_that_is_back(cluster):
     cluster.wait(lambda: [one["state"] for one in cluster.node.ctl_json("resources")["items"]]
                  == ["active"], "the plugin serves again")
     publish(cluster, COUNT)
-    cluster.wait(lambda: cluster.allocatable(GPU) == COUNT, "there are some to allocate")
+    cluster.wait_allocatable(GPU, COUNT)
     for unit in (AGENT, DAEMON):
         cluster.node.kill(unit)
     cluster.wait(lambda: not cluster.node.ctl_json("status")["degraded"], "all of it runs again")

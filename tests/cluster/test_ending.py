@@ -109,7 +109,7 @@ def test_a_no_execute_taint(cluster, steer, how):
         cluster.wait(lambda: "ended" in told(cluster, uid), "it is ended beside the kubelet")
         cluster.node.start_unit(KUBELET)
     cluster.wait_waiting("web", "CreateContainerError", f"{BROKEN}=fan:NoExecute", "it smells")
-    cluster.wait(lambda: cluster.allocatable(ONE) == 0, "the scheduler has none to give")
+    cluster.wait_allocatable(ONE, 0)
     steer("untaint", ONE, "one0", BROKEN)
     (again,) = cluster.wait_running("web")
     assert again.containers["main"]["restartCount"] == 1

@@ -177,7 +177,7 @@ def test_a_plugin_is_away_longer_than_its_grace(cluster):
     cluster.node.stop_unit(GPUS.unit)
     try:
         cluster.node.ctl("grace", "end", GPU)
-        cluster.wait(lambda: cluster.allocatable(GPU) == 0, "there is none to give")
+        cluster.wait_allocatable(GPU, 0)
         cluster.create(pod("late", container("main", {GPU: 1})))
         cluster.wait_unscheduled("late")
         cluster.node.end_containers(cluster.get(ends).uid)

@@ -34,7 +34,7 @@ def test_a_cordoned_device(cluster, steer, unit):
     steer("cordon", ONE, "one0", "--reason", "dust in the fan")
     if unit:
         cluster.node.kill(unit)
-    cluster.wait(lambda: cluster.allocatable(ONE) == 0, "the scheduler has none to give")
+    cluster.wait_allocatable(ONE, 0)
     cluster.node.end_containers(cluster.get("old").uid)
     cluster.wait_each({"old": lambda one: one.running
                        and one.containers["main"]["restartCount"] == 1})
@@ -54,7 +54,7 @@ def test_a_withdrawn_resource(cluster, steer):
     cluster.create(pod("old", container("main", {GPU: 2})))
     cluster.wait_running("old")
     steer("withdraw", GPU, "--reason", "its cards are sold")
-    cluster.wait(lambda: cluster.allocatable(GPU) == 0, "the scheduler has none to give")
+    cluster.wait_allocatable(GPU, 0)
     for unit in DAEMON, BRIDGE, KUBELET:
         cluster.node.kill(unit)
     cluster.create(pod("new", container("main", {GPU: 1})))

@@ -160,12 +160,12 @@ def test_what_was_lost_is_back(cluster, lost, lose, unit):
     assert has(cluster) == [other] and by_the_kubelet(cluster) == [lost]
     cluster.create(pod("rest", container("main", {GPU: COUNT - 2})))
     cluster.wait_running("rest")
-    cluster.wait(lambda: cluster.allocatable(GPU) == COUNT - 1, "the other one is nobody's to give")
+    cluster.wait_allocatable(GPU, COUNT - 1)
     cluster.create(pod("late", container("main", {GPU: 1})))
     cluster.wait_unscheduled("late")
     cluster.delete("web")
     cluster.wait_running("late", "rest")
-    cluster.wait(lambda: cluster.allocatable(GPU) == COUNT, "both are anybody's")
+    cluster.wait_allocatable(GPU, COUNT)
 
 
 def test_a_reboot(cluster, lost, lose):

@@ -87,6 +87,13 @@ class Cluster:
     def allocatable(self, resource):
         return int(self.status()["allocatable"].get(resource, 0))
 
+    def wait_allocatable(self, resource, number):
+        """Until the node has that many for the scheduler to give, those that pods have with them."""
+        try:
+            self.wait(lambda: self.allocatable(resource) == number, f"{number} of {resource} are allocatable")
+        except AssertionError as error:
+            raise AssertionError(f"{error}: {self.status()['allocatable']}") from None
+
     def wait_ready(self):
         """Until the node is, with all devices of its plugins that are healthy."""
         def ready():

@@ -53,7 +53,7 @@ _BUILD = pathlib.Path(os.environ.get("SHIM_BUILD_DIR", ROOT / "build"))
 _ADMIN = "/etc/drivers/admin.conf"
 _NULL = os.makedev(1, 3)
 _UNITS = "etc/systemd/system"
-_LOG_BYTES = 5000  # of each unit's, when the node ends
+_LOG_BYTES = 5000  # of each unit's, when a test has failed and when the node ends
 
 # A kubelet sets these for the whole machine unless they are so.
 _TUNABLES = {"vm/overcommit_memory": 1, "vm/panic_on_oom": 0, "kernel/panic": 10,
@@ -430,12 +430,12 @@ class KubeNode(Machine):
     def _log_of(unit):
         return f"var/log/{unit.removesuffix('.service')}.log"
 
-    def stop(self):
+    def print_logs(self):
         for unit in (CONTAINERD, KUBELET, *(one.unit for one in self.plugins)):
             path = self.root / self._log_of(unit)
             if path.exists():
                 print(f"---- {unit}\n{path.read_text(errors='replace')[-_LOG_BYTES:]}")
-        super().stop()
+        super().print_logs()
 
     def driver_file(self, driver, name):
         """The lines of a file of unit_driver.py's."""

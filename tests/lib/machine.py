@@ -197,9 +197,12 @@ class Machine:
         self._boot.wait(timeout=GENEROUS_S)
         self.power_off()
 
-    def stop(self):
+    def print_logs(self):
         print(self.log_path.read_text(errors="replace")[-5000:])
-        print(self.log()[-10_000:])
+        print(self.log()[-20_000:])
+
+    def stop(self):
+        self.print_logs()
         self.power_off()
 
     def _remove_groups(self):
