@@ -15,6 +15,7 @@ from control_plane import NODE, ControlPlane
 from kube_api import ApiError
 from kube_node import DevicePlugin, KubeNode
 from kube_pods import Seen, container, pod
+from kube_programs import check_room
 from waiting import GENEROUS_S, wait_until
 
 GPU, ONE = "vendor.com/gpu", "other.com/one"
@@ -46,6 +47,7 @@ class Cluster:
 
     def start(self):
         """Returns when the scheduler can give the devices of all plugins away."""
+        check_room()
         self.plane.start()
         self.node = self._kind(self._directory / "n", self.plane, self.plugins.values(),
                                **self._settings)

@@ -1,6 +1,7 @@
 """Where the programs of Kubernetes are, which are no part of the project: in $SHIM_KUBE_BIN, a list
 of directories like PATH, or on PATH. $SHIM_CONTAINERD_BIN has another containerd than Debian's."""
 
+import ctypes
 import os
 import re
 import shutil
@@ -9,6 +10,7 @@ import subprocess
 from machine import SYSTEMD, missing_controllers
 
 NAMES = ("kubelet", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "etcd")
+_INOTIFY = 30  # instances of a cluster and its node, and a few more
 
 
 def program(name):
@@ -46,3 +48,14 @@ def missing_cdi():
     if tuple(map(int, version.split("."))) < (1, 7, 0):
         return f"containerd {version} has no CDI: $SHIM_CONTAINERD_BIN may have a newer one"
     return ""
+
+
+def check_room():
+    """AssertionError, if Linux has not the inotify instances left that a cluster takes: it gives a user 128. A
+    kubelet that finds none ends again and again, and a runtime serves no pods then."""
+    libc = ctypes.CDLL(None)
+    files = [libc.inotify_init1(os.O_CLOEXEC) for _ in range(_INOTIFY)]
+    for one in files:
+        if one >= 0:
+            os.close(one)
+    assert min(files) >= 0, f"no {_INOTIFY} inotify instances are left: see fs.inotify.max_user_instances"

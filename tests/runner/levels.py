@@ -41,14 +41,17 @@ _LONG = {"integration/test_install.py": 300, "integration/test_agent.py": 220,
          "integration/test_recorded_kubelet.py": 35, "integration/test_gate.py": 35,
          "integration/test_bridge_resume.py": 30, "integration/test_relay_store.py": 25,
          "integration/test_kubelet_alone.py": 25, "integration/test_relay_memory.py": 20,
-         "cluster/test_kills.py": 250, "cluster/test_lives.py": 200, "cluster/test_kubelet.py": 120,
+         "cluster/test_dra_kills.py": 1500, "cluster/test_kills.py": 980, "cluster/test_evict.py": 500,
+         "cluster/test_install.py": 450, "cluster/test_failures.py": 400, "cluster/test_ending.py": 385,
+         "cluster/test_dra.py": 375, "cluster/test_fleet.py": 360, "cluster/test_lives.py": 290,
          "e2e/test_systemd.py": 165, "e2e/test_operations.py": 60, "e2e/test_package.py": 40,
          "e2e/test_holding.py": 45, "e2e/test_bridge.py": 35, "e2e/test_quickstart.py": 35,
          "e2e/test_devices.py": 25, "e2e/test_fleet.py": 50, "suite/test_run.py": 25}
 # How many processors a Python file keeps busy: most only wait. As the CPU s of its line tell.
 _PYTHON_PROCESSORS = 0.25
-_BUSY = {"cluster/test_kills.py": 1, "cluster/test_lives.py": 1, "cluster/test_kubelet.py": 1,
-         "integration/test_kill_storm.py": 0.75, "e2e/test_kill_storm.py": 0.75,
+# A cluster's own processes are not in that line; and no more than four find room (lib/kube_programs.py, check_room).
+_PROCESSORS_OF = {"cluster": 0.5}
+_BUSY = {"integration/test_kill_storm.py": 0.75, "e2e/test_kill_storm.py": 0.75,
          "integration/test_soak.py": 0.75, "integration/test_restarts.py": 0.75,
          "integration/test_install.py": 0.75, "integration/test_equivalence.py": 0.75}
 _UNIT_PROCESSORS = 0.25
@@ -255,7 +258,7 @@ class Suite:
             seconds_max=_PYTHON_SECONDS_MAX.get(short, _PYTHON_SECONDS_MAX.get(level, 2400)),
             again=lambda: self._pytest_again(level, path, build, how, _failed_in(results)),
             alone=how == "alone", gives_way=level in _ONLY_COMPUTE,
-            long=1 if how else _LONG.get(short, 1), processors=_BUSY.get(short, _PYTHON_PROCESSORS))
+            long=1 if how else _LONG.get(short, 1), processors=_BUSY.get(short, _PROCESSORS_OF.get(level, _PYTHON_PROCESSORS)))
 
     def _pytest_again(self, level, path, build, how, tests):
         job = self._pytest(level, path, build, tests, f"{how}-again") if tests else None
