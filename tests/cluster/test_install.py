@@ -73,6 +73,7 @@ def test_it_comes_and_goes_under_running_pods(cluster):
     for one in cluster.wait_running("before", "installed", "moved", "back"):
         assert one.containers["main"]["restartCount"] == 0, one
     cluster.delete("moved")
+    cluster.wait_gone("moved")  # of one that is still ending nothing is forgotten
     wait_forgotten(cluster)
     cluster.node.uninstall()
     run_pod(cluster, "after")

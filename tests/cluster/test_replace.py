@@ -208,6 +208,7 @@ def test_the_checkpoint_is_lost(cluster, lost, lose):
     cluster.node.stop_unit(DAEMON)
     cluster.node.run("sh", "-c", "rm /var/lib/cri-device-shim/checkpoint.db*")
     cluster.node.start_unit(DAEMON)
+    cluster.wait(lambda: GPU in [one["name"] for one in cluster.node.ctl_json("resources")["items"]], "its plugin is back")
     lose()
     cluster.create(pod("rest", container("main", {GPU: COUNT - 2})))
     cluster.wait_running("rest")

@@ -195,8 +195,14 @@ class Cluster:
         self.wait(lambda: not set(names) & set(self.pods()), f"{', '.join(names)} are gone")
 
     def remove_all(self):
+        """Those that are ending already may be gone meanwhile."""
         names = list(self.pods())
-        self.delete(*names)
+        for name in names:
+            try:
+                self.delete(name)
+            except ApiError as error:
+                if error.status != 404:
+                    raise
         self.wait_gone(*names)
 
     def create_budget(self, manifest):
