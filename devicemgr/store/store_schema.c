@@ -135,7 +135,8 @@ enum store_opened store_schema_check(sqlite3 *db, int *version, char *why, size_
     }
     if (*version <= SCHEMA_VERSION)
         return STORE_OPENED;
-    if (!store_meta_get(db, "schema_version", text, sizeof text) || atoi(text) != *version) {
+    if (!store_meta_get(db, "schema_version", text, sizeof text) ||
+        strtol(text, NULL, 10) != *version) {
         snprintf(why, why_bytes, "its version makes no sense");
         return STORE_DAMAGED;
     }

@@ -288,21 +288,29 @@ static unsigned meta_checksum(const char *key, const char *value)
     return (unsigned)sum;
 }
 
+/* It says so twice: in SQLite's header 2, and `text`. */
+static void set_version(struct fixture *f, const char *text)
+{
+    char sql[256];
+
+    commit_samples(f);
+    snprintf(sql, sizeof sql,
+             "PRAGMA user_version = 2; UPDATE meta SET value = CAST('%s' AS BLOB), checksum = %u"
+             " WHERE key = 'schema_version'",
+             text, meta_checksum("schema_version", text));
+    run_sql(f->file, sql);
+}
+
 /* As it is: the release that knows it may come back. */
 static void sets_a_newer_version_aside(void **state)
 {
     struct fixture *f = *state;
     struct bytes before, after;
     struct store *store;
-    char sql[256], base[256];
+    char base[256];
     const char *path, *end;
 
-    commit_samples(f);
-    snprintf(sql, sizeof sql,
-             "PRAGMA user_version = 2; UPDATE meta SET value = CAST('2' AS BLOB), checksum = %u"
-             " WHERE key = 'schema_version'",
-             meta_checksum("schema_version", "2"));
-    run_sql(f->file, sql);
+    set_version(f, "2");
     before = read_whole(f->file);
     store = open_store(f);
     assert_non_null(store);
@@ -318,6 +326,18 @@ static void sets_a_newer_version_aside(void **state)
     store_close(store);
     free(before.at);
     free(after.at);
+}
+
+static void a_version_too_large_for_an_int_is_not_taken_for_its_rest(void **state)
+{
+    struct fixture *f = *state;
+    struct store *store;
+
+    set_version(f, "4294967298"); /* 2^32 + 2 */
+    store = open_store(f);
+    assert_non_null(store);
+    assert_int_equal(count_set_aside(f), 1); /* as damaged */
+    store_close(store);
 }
 
 /* However good it looks; one that is not there is made as ever. */
@@ -541,6 +561,7 @@ int main(void)
         STORE_TEST(tells_a_reboot),
         STORE_TEST(refuses_a_second_process),
         STORE_TEST(sets_a_newer_version_aside),
+        STORE_TEST(a_version_too_large_for_an_int_is_not_taken_for_its_rest),
         STORE_TEST(what_has_ended_its_reader_is_set_aside),
         STORE_TEST(takes_a_version_only_with_its_witness),
         STORE_TEST(makes_a_file_that_was_taken_away_anew),
