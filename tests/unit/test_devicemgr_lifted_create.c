@@ -374,6 +374,16 @@ static void whether_the_runtime_knows_cdi_is_nobody_s_doubt(void **state)
     logged(w, "");
     made_of_known(w, 11, "u1", G0);
     assert_int_equal(logged(w, "not known whether the runtime supports CDI"), 0);
+    devicemgr_runtime_cdi(w->mgr, w->now_ms, DEVICEMGR_CDI_NONE);
+    devicemgr_run(w->mgr);
+    assert_true(create_named(w, 12, "u2", "main", G0)); /* who shares its claim */
+    ignore_all(w);
+    allocated(w, "MADE=1");
+    while (w->pending) {
+        ignore_all(w);
+        committed(w);
+    }
+    expect(w, "verdict 12 forward*");
 }
 
 /* ---- who goes for a taint ---- */

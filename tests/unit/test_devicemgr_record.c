@@ -522,7 +522,7 @@ static void order_rows_that_break_a_rule_are_refused(void **state)
         {"cordon", GPU, ""},           {"withdrawal", GPU, "g0"},      {"grace", GPU, "g0"},
         {"cordon", "gpu", "g0"},       {"curfew", GPU, "g0"},          {"cordon", GPU, "\xff"},
         {"taint", GPU, "g0"},          {"taint", GPU, "k:NoExecute "}, {"taint", GPU, "k:Never g0"},
-        {"taint", GPU, "k=v:None g0"}, {"taint", "gpu", "k:None g0"}};
+        {"taint", GPU, "k=v:None g0"}, {"taint", "gpu", "k:None g0"},  {"taint", GPU, "k g0"}};
 
     (void)state;
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {

@@ -3,7 +3,9 @@
 #include <stdlib.h>
 
 #include "cri-proto/checkpoint_v1.pb-c.h"
+#include "devicemgr/lift.h"
 #include "devicemgr/lists.h"
+#include "devicemgr/operator.h"
 #include "devicemgr/things/limits.h"
 #include "devicemgr/things/request.h"
 #include "shown_world.h"
@@ -180,6 +182,69 @@ static void what_a_listed_container_says_of_it_is_of_one_resource(void **state)
     free(key);
 }
 
+/* The kubelet has given g0 to the other one, and may make that again with it. */
+static void nor_is_another_container_of_the_pod(void **state)
+{
+    struct world *w = *state;
+
+    it_waits_to_be_made_again(w, "g0 g1 g2");
+    create_request(w, 14, "u1", "side", GPU "=2");
+    expect(w, "allocate g1,g2 *"); /* what the one has is handed on, as from an init container */
+}
+
+static void add_published(void *user, const struct devicemgr_lifted_device *device)
+{
+    char *text = user;
+
+    sprintf(text + strlen(text), "%s%s ", device->name, device->taints_len > 0 ? "!" : "");
+}
+
+/* Where the resource is published for claims since: the scheduler is given neither. */
+static void both_are_tainted_where_they_are_published(void **state)
+{
+    struct devicemgr_resource_settings own = world_settings_of(GPU);
+    struct world *w = *state;
+    char text[64] = "";
+
+    u1_has_g1_for_g0(w, "g0 g1 g2");
+    runtime_listed(w, "u1/main");
+    own.dra = true;
+    w->settings.resources = &own;
+    w->settings.resources_len = 1;
+    devicemgr_set_settings(w->mgr, w->now_ms, &w->settings);
+    devicemgr_run(w->mgr);
+    devicemgr_lifted_devices(w->mgr, GPU, add_published, text);
+    assert_string_equal(text, "g0! g1! g2 ");
+    w->settings.resources_len = 0;
+}
+
+/* ---- taints ---- */
+
+/* It would be evicted for what it has not, as the kubelet's books say that it has. */
+static void it_does_not_go_for_a_taint_of_what_is_lost(void **state)
+{
+    struct world *w = *state;
+
+    w->settings.cluster = true;
+    devicemgr_set_settings(w->mgr, w->now_ms, &w->settings);
+    u1_has_g1_for_g0(w, "g0 g1 g2");
+    runtime_listed(w, "u1/main");
+    kubelet_lists(w);
+    kubelet_holds(w, "u1=" GPU ":g0");
+    ignore_all(w);
+    devicemgr_taint(w->mgr, w->now_ms, 900, GPU, "g0", "k:NoExecute", 0, "dust", 1, false);
+    devicemgr_run(w->mgr);
+    expect(w, "commit order taint " GPU " k:NoExecute g0*");
+    committed(w);
+    expect(w, "steered 900: " GPU ": tainted: g0 k:NoExecute; pods to be evicted: none");
+    expect_nothing(w);
+    devicemgr_taint(w->mgr, w->now_ms, 901, GPU, "g1", "k:NoExecute", 0, "dust", 1, false);
+    devicemgr_run(w->mgr);
+    expect(w, "commit order taint " GPU " k:NoExecute g1*");
+    committed(w);
+    expect(w, "steered 901: " GPU ": tainted: g1 k:NoExecute; pods to be evicted: ns/u1");
+}
+
 /* ---- what the kubelet is shown ---- */
 
 /* It would fail a pod that it admits again without what it has given it. */
@@ -255,6 +320,9 @@ int main(void)
         TEST(nobody_else_is_given_any_of_them),
         TEST(who_comes_with_a_token_of_what_runs_is_refused),
         TEST(what_a_listed_container_says_of_it_is_of_one_resource),
+        TEST(nor_is_another_container_of_the_pod),
+        TEST(both_are_tainted_where_they_are_published),
+        TEST(it_does_not_go_for_a_taint_of_what_is_lost),
         TEST(a_kubelet_that_starts_is_shown_what_it_gave),
         TEST(with_its_pod_both_are_as_they_are),
         TEST(what_still_runs_is_taken_whatever_its_pod_is),

@@ -864,6 +864,24 @@ static void a_later_one_counts(void **state)
     assert_int_equal(view(w).group, 1);
 }
 
+/* The machine did not go down, and nobody has said that it does not: the next time it does. */
+static void a_later_one_counts_after_one_that_was_given_up(void **state)
+{
+    struct world *w = *state;
+    uint64_t first_ms = w->now_ms;
+
+    goes_down(w, first_ms, 60000, "u1:0");
+    pass(w, 60000);
+    pass(w, SHUTDOWN_GIVEN_UP_MS);
+    ignore_all(w);
+    assert_false(view(w).under_way);
+    goes_down(w, first_ms, 60000, "u1:0"); /* the same one, told again */
+    assert_false(view(w).under_way);
+    goes_down(w, w->now_ms, 60000, "u1:0");
+    assert_true(view(w).under_way);
+    assert_int_equal(view(w).since_ms, w->now_ms);
+}
+
 /* Those of them whose stop has come to its end are not begun anew. */
 static void a_later_one_with_less_time_shortens_what_goes_on(void **state)
 {
@@ -1178,6 +1196,7 @@ int main(void)
         TEST(what_was_asked_and_not_sent_is_taken_back, pair_setup),
         TEST(others_that_want_a_pod_to_end_want_it_still, pair_setup),
         TEST(settings_that_switch_it_off_end_it, pair_setup),
+        TEST(a_later_one_counts_after_one_that_was_given_up, three_setup),
         TEST(a_later_one_counts, pair_setup),
         TEST(a_later_one_with_less_time_shortens_what_goes_on, pair_setup),
         TEST(what_runs_behind_its_end_has_the_time_of_a_later_one, pair_setup),
