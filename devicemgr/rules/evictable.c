@@ -131,7 +131,7 @@ static void look_at_claimed(struct walk *walk, const struct allocation *allocati
 
     for (size_t i = 0; i < allocation->ids.len; i++) {
         const char *id = allocation->ids.v[i];
-        const struct granted_device *device;
+        const struct granted_device *device = NULL;
         const struct claim *claim = claim_of(state, allocation->pod_uid, resource, id, &device);
         struct holder holder = {
             .walk = walk, .pod_uid = allocation->pod_uid, .resource = resource, .id = id};
