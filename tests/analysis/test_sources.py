@@ -36,13 +36,14 @@ def test_clang_warns_of_nothing(room):
 def test_gcc_follows_no_way_to_a_fault(room):
     """Without optimization, and no more states of one place than BOUNDS has: else tables in loops, shim/cluster/pools.c
     first of all, take minutes each, or do not end. What hangs in something that hangs in what the caller has, gcc 12 takes
-    for lost wherever a loop is left; LeakSanitizer looks for leaks in each test."""
+    for lost wherever a loop is left; LeakSanitizer looks for leaks in each test. gcc 14, for which snprintf() may make a text of
+    any length, takes what copies it for reading beyond it; AddressSanitizer looks for that."""
     said = ""
     for one in OURS:
         if one.room == room and one.language == "c":
-            said += subprocess.run(["gcc", *one.arguments, "-O0", "-fanalyzer", *BOUNDS, "-Wno-analyzer-malloc-leak", "-Wno-cpp", "-S",
-                                    "-o", os.devnull], check=False, cwd=one.directory, stdout=subprocess.PIPE,
-                                   stderr=subprocess.STDOUT, text=True).stdout
+            said += subprocess.run(["gcc", *one.arguments, "-O0", "-fanalyzer", *BOUNDS, "-Wno-analyzer-malloc-leak",
+                                    "-Wno-analyzer-out-of-bounds", "-Wno-cpp", "-S", "-o", os.devnull], check=False,
+                                   cwd=one.directory, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True).stdout
     if said:
         pytest.fail(said, pytrace=False)
 
