@@ -159,8 +159,9 @@ void endpoint_register_anew(struct endpoint *endpoint)
     if (endpoint->enrolment.state != ENROLMENT_SERVING)
         return;
     log_info("%s: registering anew", endpoint->resource);
-    kept_call_finish(endpoint->stream.call, RPC_ABORTED, "it is registered anew");
-    on_stream_ended(endpoint);
+    stream_leave(endpoint);
+    enrolment_stream_left(&endpoint->enrolment);
+    tell_changed(endpoint);
 }
 
 /* ---- the socket ---- */

@@ -65,8 +65,9 @@ void endpoint_listen(struct endpoint *endpoint);
 void endpoint_kubelet_came(struct endpoint *endpoint);
 void endpoint_kubelet_went(struct endpoint *endpoint);
 
-/* The kubelet has lost it, and does not know: ends the list's stream and registers again, unless
- * that is under way. */
+/* The kubelet has lost it, and does not know: registers again, unless that is under way. The list's
+ * stream stays open beside the next one: a kubelet that works its end off later than the Register
+ * forgets whom it has registered then, and takes the devices for healthy when that one goes. */
 void endpoint_register_anew(struct endpoint *endpoint);
 
 /* ---- to the daemon ---- */

@@ -141,11 +141,22 @@ static void on_register_done(struct rpc_call *call, const struct rpc_status *sta
     enrolment->ops->changed(enrolment->user);
 }
 
-/* Registers if nothing lacks. */
-static void try_register(struct enrolment *enrolment)
+static void ask(struct enrolment *enrolment)
 {
     static const struct rpc_call_ops ops = {on_register_message, on_register_done};
 
+    enrolment->asked_pid = registration_pid(enrolment->registration);
+    enrolment->register_call = registration_call(enrolment->registration, enrolment->resource,
+                                                 enrolment->endpoint, &ops, enrolment);
+    if (enrolment->register_call)
+        enrolment_set_state(enrolment, ENROLMENT_ASKING);
+    else
+        back_off(enrolment);
+}
+
+/* Registers if nothing lacks. */
+static void try_register(struct enrolment *enrolment)
+{
     uint64_t leave_ms;
 
     if (enrolment->state != ENROLMENT_WAITING || enrolment->lacks != 0)
@@ -156,13 +167,7 @@ static void try_register(struct enrolment *enrolment)
         uv_timer_start(&enrolment->timer, on_timer, leave_ms, 0);
         return;
     }
-    enrolment->asked_pid = registration_pid(enrolment->registration);
-    enrolment->register_call = registration_call(enrolment->registration, enrolment->resource,
-                                                 enrolment->endpoint, &ops, enrolment);
-    if (enrolment->register_call)
-        enrolment_set_state(enrolment, ENROLMENT_ASKING);
-    else
-        back_off(enrolment);
+    ask(enrolment);
 }
 
 static void on_timer(uv_timer_t *timer)
@@ -245,6 +250,15 @@ void enrolment_stream_ended(struct enrolment *enrolment, uint64_t lived_ms)
         enrolment_set_state(enrolment, ENROLMENT_FORFEIT);
     else if (enrolment->state == ENROLMENT_SERVING)
         back_off(enrolment);
+}
+
+void enrolment_stream_left(struct enrolment *enrolment)
+{
+    if (enrolment->state != ENROLMENT_SERVING)
+        return;
+    enrolment_set_state(enrolment, ENROLMENT_WAITING);
+    if (enrolment->lacks == 0)
+        ask(enrolment);
 }
 
 bool enrolment_refused(const struct enrolment *enrolment)

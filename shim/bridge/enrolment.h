@@ -100,6 +100,8 @@ void enrolment_kubelet_went(struct enrolment *enrolment);
 /* The list's stream, of the kubelet that is there. It may open and end at any time. */
 void enrolment_stream_opened(struct enrolment *enrolment);
 void enrolment_stream_ended(struct enrolment *enrolment, uint64_t lived_ms);
+/* Of what is served: it is open yet, and none of ours any more. Registers at once, beside it. */
+void enrolment_stream_left(struct enrolment *enrolment);
 
 /* This kubelet has answered Register with an error, not with OK since. */
 bool enrolment_refused(const struct enrolment *enrolment);

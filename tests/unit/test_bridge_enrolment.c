@@ -104,6 +104,23 @@ static void the_kubelet_is_left_alone_before_it_is_asked(void **state)
     end(&f);
 }
 
+/* It is the kubelet's yet: nobody hangs up on it for the next one. */
+static void a_stream_that_is_left_stays(void **state)
+{
+    struct fixture f;
+
+    start(&f, *state);
+    enrolment_set_list(&f.enrolment);
+    enrolment_kubelet_came(&f.enrolment, true);
+    enrolment_stream_left(&f.enrolment);
+    assert_int_equal(f.enrolment.state, ENROLMENT_WAITING);
+    waits_are(&f, "the socket");
+    enrolment_stream_left(&f.enrolment);
+    assert_int_equal(f.enrolment.state, ENROLMENT_WAITING);
+    assert_int_equal(f.disconnects, 0);
+    end(&f);
+}
+
 static void the_text_has_room_for_all(void **state)
 {
     char text[ENROLMENT_WAITS_TEXT_BYTES_MAX];
@@ -122,6 +139,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         WORLD_TEST(what_it_lacks_is_said),
         WORLD_TEST(the_kubelet_is_left_alone_before_it_is_asked),
+        WORLD_TEST(a_stream_that_is_left_stays),
         cmocka_unit_test(the_text_has_room_for_all),
     };
 
