@@ -12,7 +12,7 @@ import subprocess
 
 from waiting import GENEROUS_S, wait_until
 
-_FATAL = ("AddressSanitizer", "LeakSanitizer", "runtime error:", "Assertion")
+_FATAL = ("AddressSanitizer", "LeakSanitizer", "ThreadSanitizer", "runtime error:", "Assertion")
 
 
 class Program:

@@ -113,7 +113,7 @@ class Suite:
         self.fuzz = Build("fuzz", build / "fuzz", "-DSHIM_FUZZ=ON", target=["fuzz"], seconds=1,
                           compilers={"CC": "clang", "CXX": "clang++"})
         self.threads = Build("tsan", build / "tsan", "-DSHIM_TESTS=ON", "-DSHIM_TSAN=ON",
-                             target=_THREADED)
+                             target=[*_THREADED, "cri-device-shim", "cri-device-shim-bridge", "cri-device-shim-agent", "cri-device-shimctl"])
         self.coverage = Build("coverage", build / "coverage", "-DSHIM_TESTS=ON", "-DSHIM_COVERAGE=ON", target=["sim"])
         self.levels = {
             "unit": {name: self._unit for name in _unit_names()},
@@ -129,7 +129,8 @@ class Suite:
         self.levels["soak"] = {"soak": self._soak}
         self.levels["faults"] = {"storm": self._faults}
         self.levels["valgrind"] = {name: self._valgrind for name in _unit_names() if name not in _NOT_VALGRIND}
-        self.levels["tsan"] = dict.fromkeys(_THREADED, self._threads)
+        self.levels["tsan"] = {**dict.fromkeys(_THREADED, self._threads),
+                               **dict.fromkeys(_THREADED_FILES, self._threads_of_programs)}
         self.levels["coverage"] = {"branches": self._branches}
         self.levels["package"] = {name: self._python for name in _python_names("package")}
         self.levels["fuzz-long"] = {name: self._fuzz_long for name in _fuzz_names()}
@@ -177,6 +178,10 @@ class Suite:
         return [self.threads.job_of(level, name, [[self.threads.directory / "tests/unit" / name]], _count_tap,
                                     env={"CMOCKA_MESSAGE_OUTPUT": "TAP", **_THREAD_SANITIZER}, directory=self.threads.directory / "tests/unit",
                                     seconds_max=900, processors=_UNIT_PROCESSORS)]
+
+    def _threads_of_programs(self, level, name):
+        path = TESTS / "integration" / name
+        return [self._pytest(level, path, self.threads, _marks_of(path), "")]
 
     def _branches(self, level, name):
         seeds = self._options.seeds or _COVERAGE_SEEDS
@@ -254,7 +259,7 @@ class Suite:
               *(f"{path}::{one}" for one in tests)]],
             lambda _text, _statuses: _count_pytest(results),
             env={"SHIM_BUILD_DIR": str(build.directory), "SHIM_TEST_RESULTS": str(results),
-                 "SHIM_BINARY": str(build.directory / "shim/cri-device-shim"), **_SANITIZER},
+                 "SHIM_BINARY": str(build.directory / "shim/cri-device-shim"), **_SANITIZER, **_THREAD_SANITIZER},
             seconds_max=_PYTHON_SECONDS_MAX.get(short, _PYTHON_SECONDS_MAX.get(level, 2400)),
             again=lambda: self._pytest_again(level, path, build, how, _failed_in(results)),
             alone=how == "alone", gives_way=level in _ONLY_COMPUTE,
@@ -306,6 +311,9 @@ _SLOW_UNIT = ("test_store", "test_bridge_shown", "test_config", "test_watch", "t
 # What has work for libuv's workers, which write and read files (uv_queue_work); there are no other threads of ours.
 _THREADED = ("test_store_worker", "test_restore", "test_host", "test_settings", "test_checkpoint_watch",
              "test_kubelet_claims", "test_events", "test_drivers", "test_feed", "test_held", "test_questions", "test_watchers")
+# What has whole programs do that: commits, events, settings that are kept, the kubelet's files, and ends in the midst of it.
+_THREADED_FILES = ("test_ctl_checkpoint.py", "test_daemon_store.py", "test_events.py", "test_full_disk.py", "test_gate.py",
+                   "test_lift.py", "test_restart.py", "test_settings.py", "test_stop.py", "test_unreadable.py")
 # What cannot be under valgrind: it looks at a forked process's system calls (ptrace), which are valgrind's own then; it runs what
 # /proc/PID/exe is, which is valgrind.
 _NOT_VALGRIND = ("test_offline_replace", "test_program")
