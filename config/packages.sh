@@ -17,7 +17,7 @@ TEST_PACKAGES=(
     openssl python3-jsonschema python3-websocket python3-yaml shellcheck zsh iproute2
     dbus python3-dbusmock man-db groff-base
     chromium fonts-dejavu-core prometheus
-    dpkg-dev file git
+    curl dpkg-dev file git
     cppcheck codespell python3-pyflakes valgrind
 )
 # Of config/kubernetes/image.sh.
