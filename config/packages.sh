@@ -13,7 +13,7 @@ BUILD_PACKAGES=(
 )
 RUNTIME_PACKAGES=(containerd runc busybox-static procps python3-grpcio python3-protobuf)
 TEST_PACKAGES=(
-    libcmocka-dev python3-h2 python3-pytest nghttp2-client clang libclang-rt-dev systemd
+    libcmocka-dev python3-h2 python3-pytest nghttp2-client clang clang-tidy libclang-rt-dev systemd
     openssl python3-jsonschema python3-websocket python3-yaml shellcheck zsh iproute2
     dbus python3-dbusmock man-db groff-base
     chromium fonts-dejavu-core prometheus

@@ -16,7 +16,7 @@ char *base64_encode(const uint8_t *bytes, size_t len)
         bits |= there > 1 ? (uint32_t)bytes[i + 1] << 8 : 0;
         bits |= there > 2 ? bytes[i + 2] : 0;
         for (size_t digit = 0; digit < 4; digit++)
-            *to++ = digit > there ? '=' : DIGITS[bits >> (18 - 6 * digit) & 63];
+            *to++ = (char)(digit > there ? '=' : DIGITS[bits >> (18 - 6 * digit) & 63]);
     }
     *to = '\0';
     return text;

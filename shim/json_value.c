@@ -14,7 +14,8 @@ json_t *json_value_text(const char *text)
         return value;
     copy = must(strdup(text));
     for (char *c = copy; *c; c++)
-        *c = (unsigned char)*c < 0x80 ? *c : '?';
+        if ((unsigned char)*c >= 0x80)
+            *c = '?';
     value = must(json_string(copy));
     free(copy);
     return value;

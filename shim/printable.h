@@ -15,7 +15,9 @@ static inline bool is_control(char c)
 /* What is shown of it. */
 static inline char printable(char c)
 {
-    return is_control(c) ? '?' : c;
+    if (is_control(c))
+        return '?';
+    return c;
 }
 
 #endif

@@ -53,7 +53,7 @@ static int get(struct parser *parser, const json_t *object, const char *name, js
     const json_t *value = json_object_get(object, name);
 
     *out = NULL;
-    if (value && json_is_null(value))
+    if (json_is_null(value))
         value = NULL;
     if (value && json_typeof(value) != type)
         return fail(parser, "\"%s\" is %s, not %s", name, TYPES[json_typeof(value)], TYPES[type]);

@@ -84,6 +84,7 @@ void task_note_local(struct tasks *tasks, struct claim *claim)
 
 /* Whether something that is owed is in the way of what is to be prepared. What the kubelet had in its
  * books is, if that was seen before this was asked for: it is seen again, then. */
+/* NOLINTNEXTLINE(misc-no-recursion): into one that is owed, whose mark is gone then */
 static bool is_behind_owed(struct tasks *tasks, const struct claim *claim)
 {
     const struct claim *owed = task_owed_first(tasks, claim);
@@ -98,6 +99,7 @@ static bool is_behind_owed(struct tasks *tasks, const struct claim *claim)
 
 /* It is asked for, and the driver is there. The row says what may be in a moment, before it is;
  * a claim of which there is none is the kubelet's to unprepare until that is done. */
+/* NOLINTNEXTLINE(misc-no-recursion): into one that is owed, whose mark is gone then */
 static void begin(struct tasks *tasks, struct task *task, const struct driver_instance *instance)
 {
     struct claim *claim = task->claim;
@@ -171,6 +173,7 @@ static bool may_be_again(const struct tasks *tasks, const struct claim *claim)
  * kubelet may have it prepared by itself since then, unless it does, or asks for this here. Nor does
  * it go out to prepare it anew, if a container runs with it. Who asks once more after the store has
  * lost that waits until it has it again. */
+/* NOLINTNEXTLINE(misc-no-recursion): into one that is owed, whose mark is gone then */
 static void owed(struct tasks *tasks, struct task *task, const struct driver_instance *instance)
 {
     bool again = task_is_asked(task, TASK_UNPREPARE), asked;
@@ -243,6 +246,7 @@ static bool is_used(struct tasks *tasks, struct task *task)
     return true;
 }
 
+/* NOLINTNEXTLINE(misc-no-recursion): into one that is owed, whose mark is gone then */
 static void look(struct tasks *tasks, struct task *task)
 {
     const struct driver_instance *instance = usable(tasks, task);
@@ -258,6 +262,7 @@ static void look(struct tasks *tasks, struct task *task)
 }
 
 /* Before all rows are in, it is not known what the claim's says. */
+/* NOLINTNEXTLINE(misc-no-recursion): into one that is owed, whose mark is gone then */
 void task_advance(struct tasks *tasks, struct task *task)
 {
     if (task->phase != TASK_IDLE)

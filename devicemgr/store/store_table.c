@@ -9,11 +9,13 @@
 
 /* Columns have their names: a later release may add some. A checksum begins with the table's
  * number, and has always three keys, '' where the table has fewer. */
+/* NOLINTBEGIN(bugprone-macro-parentheses): they are texts that are joined */
 #define ROWS_OF(table, number, three, columns, values, where)                                      \
     .name = table, .keys = three, .sum = "row_checksum(" number ", " three ", value)",             \
     .put = "INSERT OR REPLACE INTO " table " (" columns ", value, checksum) VALUES (" values       \
            ", ?4, row_checksum(" number ", ?1, ?2, ?3, ?4))",                                      \
     .drop = "DELETE FROM " table " WHERE " where
+/* NOLINTEND(bugprone-macro-parentheses) */
 #define ONE_KEY(table, number, key) ROWS_OF(table, number, key ", '', ''", key, "?1", key " = ?1")
 #define THREE_KEYS(table, number, a, b, c)                                                         \
     ROWS_OF(table, number, a ", " b ", " c, a ", " b ", " c, "?1, ?2, ?3",                         \

@@ -102,6 +102,7 @@ static struct devicemgr_why_request *requests_of(const struct asking *asking,
         requests[i++] = (struct devicemgr_why_request){
             .unprepare = c->kind == TASK_UNPREPARE,
             .waited_ms = ago(now_ms, c->since_ms),
+            /* NOLINTNEXTLINE(readability-suspicious-call-argument): the other way round */
             .left_ms = limit_ms == UINT64_MAX ? UINT64_MAX : ago(limit_ms, now_ms),
         };
     }

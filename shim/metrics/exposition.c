@@ -72,7 +72,7 @@ static void put_label(struct labels *l, const char *name, const char *value)
     for (; *value; value++) {
         if (*value == '"' || *value == '\\')
             l->text[l->len++] = '\\';
-        l->text[l->len++] = *value == '\n' ? '?' : *value;
+        l->text[l->len++] = (char)(*value == '\n' ? '?' : *value);
     }
     l->text[l->len++] = '"';
     l->text[l->len] = '\0';

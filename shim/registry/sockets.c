@@ -165,6 +165,7 @@ static bool dotted_counts(struct sockets *s, const char *path, ino_t inode)
 
 static int look_into(struct sockets *s, const char *path, unsigned depth);
 
+/* NOLINTNEXTLINE(misc-no-recursion): no deeper than REGISTRY_DEPTH_MAX */
 static void look_at_name(struct sockets *s, int directory, const struct dirent *entry,
                          const char *above, unsigned depth)
 {
@@ -185,6 +186,7 @@ static void look_at_name(struct sockets *s, int directory, const struct dirent *
         look_at_file(s, directory, entry->d_name, path);
 }
 
+/* NOLINTNEXTLINE(misc-no-recursion): no deeper than REGISTRY_DEPTH_MAX */
 static void look_at_names(struct sockets *s, DIR *directory, const char *path, unsigned depth)
 {
     const struct dirent *entry;
@@ -201,6 +203,7 @@ static void look_at_names(struct sockets *s, DIR *directory, const char *path, u
 }
 
 /* Watched first, so that what comes while it is read is told. 0 or a negative errno. */
+/* NOLINTNEXTLINE(misc-no-recursion): no deeper than REGISTRY_DEPTH_MAX */
 static int look_into(struct sockets *s, const char *path, unsigned depth)
 {
     DIR *directory;

@@ -103,6 +103,7 @@ static size_t write_string(uint8_t *at, const char *text)
     size_t bytes = strlen(text);
     size_t n = write_integer(at, 0, 7, bytes);
 
+    /* NOLINTNEXTLINE(bugprone-not-null-terminated-result): the length is before it */
     memcpy(at + n, text, bytes);
     return n + bytes;
 }

@@ -109,6 +109,7 @@ static int rewrite(const struct redirect *redirect, int depth, const uint8_t *by
                    struct buffer *out);
 
 /* One field of a message above the mounts; 1: it has changed. */
+/* NOLINTNEXTLINE(misc-no-recursion): as deep as the way to the mounts is long */
 static int rewrite_field(const struct redirect *redirect, int depth, const struct wire_field *f,
                          struct buffer *out)
 {
@@ -129,6 +130,7 @@ static int rewrite_field(const struct redirect *redirect, int depth, const struc
 
 /* As mount_redirect(), for the message at `depth` of the way; -EBADMSG: malformed. What `out` holds
  * is of use only if 1 is returned. */
+/* NOLINTNEXTLINE(misc-no-recursion): as deep as the way to the mounts is long */
 static int rewrite(const struct redirect *redirect, int depth, const uint8_t *bytes, size_t len,
                    struct buffer *out)
 {

@@ -104,7 +104,9 @@ static char decode_byte(const uint8_t *value, size_t len, size_t *i)
         }
     }
     *i += 1;
-    return byte ? (char)byte : '?';
+    if (byte == 0)
+        return '?';
+    return (char)byte;
 }
 
 void status_decode(const uint8_t *value, size_t len, char out[static STATUS_TEXT_BYTES_MAX])

@@ -70,7 +70,8 @@ static void take_words(char out[IDENTITY_NAME_BYTES_MAX], const char *words)
 {
     snprintf(out, IDENTITY_NAME_BYTES_MAX, "%s", words);
     for (char *c = out; *c; c++)
-        *c = *c > ' ' && *c < 0x7f ? *c : '?';
+        if (*c <= ' ' || *c >= 0x7f)
+            *c = '?';
 }
 
 static void on_version(struct rpc_call *call, const ProtobufCMessage *message, void *user)

@@ -1,16 +1,17 @@
-"""C and C++ without what clang warns of, and without what cppcheck finds.
+"""C and C++ without what clang warns of, and without what clang-tidy, gcc's analyzer and cppcheck find.
 
 gcc's warnings are errors in each build; here it also follows what may happen along each way through the functions of a file.
 clang's come from its front end: nothing is generated.
 """
 
 import os
+import re
 import subprocess
 
 import pytest
 
 from shim import ROOT
-from sources import compiled
+from sources import compiled, listed
 
 # cppcheck looks at no header of the system; these have the loops.
 MACROS = [f"/usr/include/{name}" for name in ("uthash.h", "utlist.h", "x86_64-linux-gnu/sys/queue.h", "jansson.h")]
@@ -46,6 +47,34 @@ def test_gcc_follows_no_way_to_a_fault(room):
                                    cwd=one.directory, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True).stdout
     if said:
         pytest.fail(said, pytrace=False)
+
+
+@pytest.mark.parametrize("room", [one for one in ROOMS if not one.startswith("tests/")])
+def test_clang_tidy_finds_nothing(room):
+    """By the list of checks in .clang-tidy. In C: toml++, which the three files in C++ include, takes it as long as 30 files."""
+    said = ""
+    for one in OURS:
+        if one.room == room and one.language == "c":
+            done = subprocess.run(["clang-tidy", "--quiet", ROOT / one.name, "--", *one.arguments], check=False,
+                                  cwd=one.directory, capture_output=True, text=True)
+            # Beside what it has found, it only says how much it has kept to itself.
+            said += done.stdout if done.returncode == 0 else done.stdout + done.stderr
+    if said:
+        pytest.fail(said, pytrace=False)
+
+
+def test_what_clang_tidy_is_not_asked_has_its_reason():
+    """In .clang-tidy each check that its groups have without it; in the source, behind the checks' names, on that line."""
+    text = (ROOT / ".clang-tidy").read_text()
+    checks = text.split("Checks: >-\n")[1].split("HeaderFilterRegex")[0].replace(",", " ").split()
+    reasons = re.findall(r"^# ([a-z0-9]+(?:-[a-z0-9]+)+): \S", text, re.MULTILINE)
+    assert [f"-{one}" for one in reasons] == [one for one in checks if one.startswith("-") and one != "-*"]
+    sources = [name for name in listed() if name.endswith((".c", ".h"))]
+    assert len(sources) > 800
+    bare = [f"{name}: {line.strip()}" for name in sources for line in (ROOT / name).read_text().splitlines()
+            if "NOLINT" in line
+            and not re.search(r"/\* NOLINT((NEXTLINE|BEGIN)?\([a-z0-9-]+\): \S|END\([a-z0-9-]+\) \*/)", line)]
+    assert not bare
 
 
 @pytest.mark.parametrize("room", [one for one in ROOMS if not one.startswith("tests/")])

@@ -238,7 +238,7 @@ static int refusal_state(const struct ice *ice, struct stream *st)
 /* All but its number and method. */
 static int stream_state(const struct ice *ice, struct stream *st)
 {
-    uint64_t code = (uint64_t)(st->refusal_code + 1);
+    uint64_t code = (uint64_t)st->refusal_code + 1;
     bool dropped = st->response_dropped || buffer_len(&st->response) > 0;
     int r;
 
