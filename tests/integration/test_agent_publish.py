@@ -256,6 +256,7 @@ def test_a_daemon_or_agent_that_ends_in_the_middle(agent, server, feed):
     server.wait_asked(SLICES, method="PATCH")
     agent.kill()
     agent.start()
+    feed.wait_watched(2)  # else the one that is dead may be given the next order
     wait_ready(feed)
     publish(feed, [["b"], ["a"], ["c"]])
     assert (names(server), generations(server)) == ([["b"], ["a"], ["c"]], [(2, 3)] * 3)
