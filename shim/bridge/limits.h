@@ -22,7 +22,8 @@
 /* Before a registration is tried again: at first, and at most, twice as long each time. The kubelet
  * works the end of a stream off by the resource's name, so that it must not find the next one
  * (PluginDisconnected in pkg/kubelet/cm/devicemanager/manager.go): a few milliseconds are
- * far more than that takes. */
+ * far more than that takes, but on a machine with 30 who wait for each processor, where what can
+ * stays open beside the next one (endpoint_register_anew()). */
 #define REGISTER_AGAIN_MS_MIN 5
 #define REGISTER_AGAIN_MS_MAX 10000
 /* A stream that lived so long was in order: the next end is a first one again. */
