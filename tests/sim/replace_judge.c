@@ -265,6 +265,12 @@ static bool another_waits(const struct replace_world *r, const struct rw_pod *bu
     return false;
 }
 
+/* Whether an earlier container of the same pod has ended, say, is not known since the shim's start. */
+static bool waits_for_list(const struct replace_world *r)
+{
+    return r->list_wanted || r->listing;
+}
+
 void replace_judge_refused(struct replace_world *r, const struct rw_pod *pod,
                            const struct rw_container *container, const char *message)
 {
@@ -282,7 +288,7 @@ void replace_judge_refused(struct replace_world *r, const struct rw_pod *pod,
     if (!strstr(message, "no other is free"))
         return;
     count_add(COUNT_REPLACE_NO_OTHER);
-    check_that(r->w, another_waits(r, pod) || replace_count(free) < pod->want,
+    check_that(r->w, another_waits(r, pod) || waits_for_list(r) || replace_count(free) < pod->want,
                "who is told that no other device is free could have none: u%u, free %02x", pod->uid,
                free);
 }
