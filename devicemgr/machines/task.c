@@ -320,10 +320,8 @@ static void unprepared(struct tasks *tasks, struct task *task)
         task_answer_unprepared(tasks, task);
         return;
     }
-    if (is_new) {
-        task->before = CLAIM_ASKED;
+    if (is_new)
         set_state(tasks, task, CLAIM_ASKED);
-    }
     set_state(tasks, task, CLAIM_GONE);
     keep(tasks, task);
 }
@@ -439,12 +437,15 @@ static void kept(struct tasks *tasks, struct task *task)
     }
 }
 
-/* The driver has done it, and that is not known for sure: it is asked again. */
+/* The driver has done it, and that is not known for sure: it is asked again. One that was new stays
+ * gone, since nobody may ask once more: a row that the store may have of it yet goes later. */
 static void not_kept(struct tasks *tasks, struct task *task)
 {
     enum claim_state to = CLAIM_UNPREPARING;
 
     idle(task);
+    if (task->kind == TASK_UNPREPARE && task->before == CLAIM_NEW)
+        return;
     if (task->kind == TASK_PREPARE)
         to = CLAIM_SENT;
     else if (task->before == CLAIM_ASKED || task->before == CLAIM_OWED)

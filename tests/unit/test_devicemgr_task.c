@@ -614,6 +614,29 @@ static void a_claim_is_gone_whose_row_never_was(void **state)
     expect_nothing(w);
 }
 
+/* One that nobody knew, and of which a new file of the store may have a row: none comes there by an
+ * error, behind which nobody may ask once more. */
+static void what_nobody_knew_is_not_remembered_for_an_error(void **state)
+{
+    struct world *w = *state;
+
+    driver_up(w, 1, DRIVER);
+    unprepare(w, 6, "c1");
+    expect(w, "unprepare c1 *");
+    devicemgr_store_reset(w->mgr, w->now_ms);
+    devicemgr_run(w->mgr);
+    expect(w, "commit -claim c1 *");
+    claim_unprepared(w);
+    expect_nothing(w);
+    committed(w);
+    expect(w, "commit -claim c1 *");
+    commit_failed(w, "disk full");
+    expect(w, "claim 6 refused*");
+    pass(w, COMMIT_RETRY_MS_MAX);
+    expect_nothing(w); /* the file has none, as the commit before says */
+    assert_null(claim_on_disk(w, "c1", DRIVER));
+}
+
 static void what_came_late_has_some_time_to_be_stored(void **state)
 {
     struct world *w = *state;
@@ -787,6 +810,7 @@ int main(void)
         CLAIMS_TEST(an_unprepare_that_cannot_be_stored_is_asked_for_again),
         CLAIMS_TEST(a_store_that_is_slow_is_not_waited_for_ever),
         CLAIMS_TEST(a_claim_is_gone_whose_row_never_was),
+        CLAIMS_TEST(what_nobody_knew_is_not_remembered_for_an_error),
         CLAIMS_TEST(what_came_late_has_some_time_to_be_stored),
         CLAIMS_TEST(a_file_that_was_lost_has_to_have_it_again),
         CLAIMS_TEST(names_have_a_bound),
