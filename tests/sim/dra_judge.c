@@ -208,6 +208,7 @@ static void check_unprepared(struct world *w, const struct dra_asked *asked)
 /* The driver was there all the time, and nothing else was in the way. */
 static bool was_well(struct world *w, const struct dra_asked *asked)
 {
+    const struct dra_truth *truth = &w->dra.claims[asked->claim].truth[asked->driver];
     char uid[16];
 
     for (size_t i = 0; i < DRA_OPS_MAX; i++) { /* what was asked for it before */
@@ -221,8 +222,8 @@ static bool was_well(struct world *w, const struct dra_asked *asked)
             store_find(&w->store, DEVICEMGR_RECORD_CLAIM, uid, dra_driver_name(asked->driver), ""))
             return false;
     }
-    if (w->dra.claims[asked->claim].truth[asked->driver].told_ms == w->now_ms)
-        return false; /* it was its turn only now, by when its time was over */
+    if (truth->told_ms == w->now_ms || truth->given_ms >= asked->since_ms + CLAIM_HOLD_MS)
+        return false; /* it was its turn only then, by when its time was over */
     if (!asked->prepare && dra_may_be_used(w, asked->claim, asked->driver)) {
         count_add(COUNT_DRA_USED);
         return false;
