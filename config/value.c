@@ -148,6 +148,7 @@ void value_print(const struct schema_key *key, void *slot, char *out, size_t siz
 
 /* ---- its memory ---- */
 
+/* NOLINTNEXTLINE(misc-no-recursion): as deep as the schema is */
 static void section_fini(enum schema_section section, void *base)
 {
     const struct schema_key *key = NULL;
@@ -160,6 +161,7 @@ static void section_fini(enum schema_section section, void *base)
     }
 }
 
+/* NOLINTNEXTLINE(misc-no-recursion): as deep as the schema is */
 void value_fini(const struct schema_key *key, void *slot)
 {
     size_t n;

@@ -7,6 +7,7 @@ static const void *member(const ProtobufCMessage *message, unsigned offset)
     return (const char *)message + offset;
 }
 
+/* NOLINTNEXTLINE(misc-no-recursion): as deep as the types are, of which none has itself in it */
 static bool repeated_valid(const ProtobufCMessage *message, const ProtobufCFieldDescriptor *field)
 {
     size_t len = *(const size_t *)member(message, field->quantifier_offset);
@@ -27,6 +28,7 @@ static bool is_set(const ProtobufCMessage *message, const ProtobufCFieldDescript
            *(const uint32_t *)member(message, field->quantifier_offset) == field->id;
 }
 
+/* NOLINTNEXTLINE(misc-no-recursion): as deep as the types are, of which none has itself in it */
 static bool field_valid(const ProtobufCMessage *message, const ProtobufCFieldDescriptor *field)
 {
     const ProtobufCMessage *one;
@@ -39,6 +41,7 @@ static bool field_valid(const ProtobufCMessage *message, const ProtobufCFieldDes
     return !one || field_numbers_valid(one);
 }
 
+/* NOLINTNEXTLINE(misc-no-recursion): as deep as the types are, of which none has itself in it */
 bool field_numbers_valid(const ProtobufCMessage *message)
 {
     for (unsigned i = 0; i < message->n_unknown_fields; i++) {

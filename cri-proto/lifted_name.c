@@ -48,8 +48,10 @@ static size_t put_readable(char *out, const char *text)
     size_t len = 0;
 
     for (; *text && len < READABLE_BYTES_MAX - 1; text++) {
-        char c = *text >= 'A' && *text <= 'Z' ? (char)(*text - 'A' + 'a') : *text;
+        char c = *text;
 
+        if (c >= 'A' && c <= 'Z')
+            c = (char)(c - 'A' + 'a');
         if ((c >= 'a' && c <= 'z') || (c >= '0' && c <= '9')) {
             if (gap && len > 0)
                 out[len++] = '-';
