@@ -62,6 +62,19 @@ static void log_ending(struct ends *ends, const struct ending *ending, int level
 
 /* Where all have been told it is so again: what was in the making has ended, too, or the pod is
  * gone. */
+/* That it is over, as its state says how. */
+static void note_over(struct ends *ends, const struct ending *ending)
+{
+    ends->counts.ended++;
+    log_ending(ends, ending, LEVEL_INFO);
+}
+
+static void tell_over(struct ends *ends, const struct ending *ending)
+{
+    happened_to_pod(ends->state, DEVICEMGR_EVENT_ENDED, ending, ending_state_name(ending->state),
+                    NULL);
+}
+
 static void end(struct ends *ends, struct ending *ending, enum ending_state state)
 {
     ending_set_state(ending, state);
@@ -71,8 +84,7 @@ static void end(struct ends *ends, struct ending *ending, enum ending_state stat
         wake_pod(&ends->state->wakes, ending->pod_uid);
         return;
     }
-    ends->counts.ended++;
-    log_ending(ends, ending, LEVEL_INFO);
+    note_over(ends, ending);
     note_changed(ends, ending);
     wake_pod(&ends->state->wakes, ending->pod_uid);
 }
@@ -346,16 +358,6 @@ static void forget(struct ends *ends, struct ending *ending)
     endings_remove(&state->endings, ending);
 }
 
-/* That the cluster has taken the eviction may not have been heard here. */
-static void tell_gone(struct ends *ends, struct ending *ending)
-{
-    ending_set_state(ending, ENDING_GONE);
-    ends->counts.ended++;
-    log_ending(ends, ending, LEVEL_INFO);
-    happened_to_pod(ends->state, DEVICEMGR_EVENT_ENDED, ending, ending_state_name(ENDING_GONE),
-                    NULL);
-}
-
 void ends_cancel(struct ends *ends, const char *pod_uid, enum end_asker asker, uint64_t token)
 {
     struct ending *ending = endings_edit(&ends->state->endings, pod_uid);
@@ -373,8 +375,12 @@ void ends_cancel(struct ends *ends, const char *pod_uid, enum end_asker asker, u
         if (ending->state == ENDING_EVICTING) /* budgets may count again */
             advance(ends, ending);
     } else {
-        if (over && asker == END_EVICTION && !ending_told(ending))
-            tell_gone(ends, ending);
+        /* That the cluster has taken the eviction may not have been heard here. */
+        if (over && asker == END_EVICTION && !ending_told(ending)) {
+            ending_set_state(ending, ENDING_GONE);
+            note_over(ends, ending);
+            tell_over(ends, ending);
+        }
         forget(ends, ending);
     }
 }
@@ -461,8 +467,7 @@ static void committed_one(struct ends *ends, struct ending *ending)
     if (!ending->changed || ending->state != ENDING_ASKED) /* who asks at once is one who asks */
         advance(ends, ending);
     if (ending_is_over(ending) && !ending->changed && !ending_told(ending)) {
-        happened_to_pod(ends->state, DEVICEMGR_EVENT_ENDED, ending,
-                        ending_state_name(ending->state), NULL);
+        tell_over(ends, ending);
         set_told(ending);
     }
     if (ending->state == ENDING_GONE)
