@@ -37,7 +37,6 @@ struct pending_create {
     struct create_changes changes;
     bool earlier; /* an earlier process's; of the others nothing is known */
     bool waits;   /* the device manager is not asked yet, until knows_enough() */
-    bool cdi;     /* it has CDI devices */
     uint64_t deadline_ms;
     UT_hash_handle hh;
 };
@@ -158,7 +157,7 @@ static bool ask(struct pending_creates *creates, struct pending_create *p,
         .driver_mounts = plugin_mounts_look(&creates->driver_mounts, c, request)
                              ? &creates->driver_mounts
                              : NULL,
-        .cdi = request->cdi_devices_len > 0,
+        .cdi = p->changes.cdi,
         .cdi_field_read = host_runtime_cdi(creates->host) == DEVICEMGR_CDI_READ,
     };
     return devicemgr_create(core_of(creates), boot_now_ms(), p->create, request);
@@ -232,7 +231,7 @@ static void refuse_unread(struct session *session, struct session_call *call)
 static bool knows_enough(const struct pending_creates *creates, const struct pending_create *p)
 {
     return creates->draining ||
-           (host_knows_rows(creates->host) && (!p->cdi || host_knows_cdi(creates->host)));
+           (host_knows_rows(creates->host) && (!p->changes.cdi || host_knows_cdi(creates->host)));
 }
 
 static void ask_or_forward(struct pending_creates *creates, struct pending_create *p,
@@ -258,7 +257,7 @@ static void requested(struct pending_creates *creates, struct session *session,
         return;
     }
     p->deadline_ms = deadline_ms;
-    p->cdi = request.cdi_devices_len > 0;
+    p->changes.cdi = request.cdi_devices_len > 0;
     p->waits = !knows_enough(creates, p);
     creates->waiting += p->waits;
     if (!p->waits)
