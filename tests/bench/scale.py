@@ -47,8 +47,8 @@ from protos import RUNTIME
 from protos import agent as proto
 from rawh2 import Connection, framed
 from runtime import Runtime
-from shim import Shim, accepts
 from scale_peers import Peers, gpu_id
+from shim import Shim, accepts
 from waiting import wait_until
 
 LIMITS = {"pods": 250, "devices": 100_000, "resources": 64, "drivers": 64, "claims": 1000}

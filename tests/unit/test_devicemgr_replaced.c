@@ -220,6 +220,17 @@ static void both_are_tainted_where_they_are_published(void **state)
 
 /* ---- taints ---- */
 
+static void taint(struct world *w, uint64_t number, const char *id)
+{
+    char commit[64];
+
+    devicemgr_taint(w->mgr, w->now_ms, number, GPU, id, "k:NoExecute", 0, "dust", 1, false);
+    devicemgr_run(w->mgr);
+    snprintf(commit, sizeof commit, "commit order taint " GPU " k:NoExecute %s*", id);
+    expect(w, commit);
+    committed(w);
+}
+
 /* It would be evicted for what it has not, as the kubelet's books say that it has. */
 static void it_does_not_go_for_a_taint_of_what_is_lost(void **state)
 {
@@ -232,16 +243,10 @@ static void it_does_not_go_for_a_taint_of_what_is_lost(void **state)
     kubelet_lists(w);
     kubelet_holds(w, "u1=" GPU ":g0");
     ignore_all(w);
-    devicemgr_taint(w->mgr, w->now_ms, 900, GPU, "g0", "k:NoExecute", 0, "dust", 1, false);
-    devicemgr_run(w->mgr);
-    expect(w, "commit order taint " GPU " k:NoExecute g0*");
-    committed(w);
+    taint(w, 900, "g0");
     expect(w, "steered 900: " GPU ": tainted: g0 k:NoExecute; pods to be evicted: none");
     expect_nothing(w);
-    devicemgr_taint(w->mgr, w->now_ms, 901, GPU, "g1", "k:NoExecute", 0, "dust", 1, false);
-    devicemgr_run(w->mgr);
-    expect(w, "commit order taint " GPU " k:NoExecute g1*");
-    committed(w);
+    taint(w, 901, "g1");
     expect(w, "steered 901: " GPU ": tainted: g1 k:NoExecute; pods to be evicted: ns/u1");
 }
 

@@ -388,6 +388,15 @@ static int health_setup(void **state)
     return 0;
 }
 
+/* From now on. */
+static void g0_evicts_in_a_minute(struct world *w)
+{
+    pass(w, 59999);
+    assert_string_equal(in_force(w, "g0"), "health " TAINT_KEY_UNHEALTHY "=:NoSchedule; ");
+    pass(w, 1);
+    assert_string_equal(in_force(w, "g0"), "health " TAINT_KEY_UNHEALTHY "=:NoExecute; ");
+}
+
 static void an_unhealthy_device_is_no_execute_after_a_while(void **state)
 {
     struct world *w = *state;
@@ -395,10 +404,7 @@ static void an_unhealthy_device_is_no_execute_after_a_while(void **state)
 
     plugin_list(w, endpoint, "g0! g1 g2 g3 g4");
     assert_string_equal(in_force(w, "g0"), "health " TAINT_KEY_UNHEALTHY "=:NoSchedule; ");
-    pass(w, 59999);
-    assert_string_equal(in_force(w, "g0"), "health " TAINT_KEY_UNHEALTHY "=:NoSchedule; ");
-    pass(w, 1);
-    assert_string_equal(in_force(w, "g0"), "health " TAINT_KEY_UNHEALTHY "=:NoExecute; ");
+    g0_evicts_in_a_minute(w);
     plugin_list(w, endpoint, "g0 g1 g2 g3 g4");
     assert_string_equal(in_force(w, "g0"), "");
 }
@@ -416,10 +422,7 @@ static void not_by_the_loss_of_a_plugin(void **state)
     ignore_all(w);
     plugin_register(w, 77, GPU, "gpu.sock");
     plugin_back(w, "g0! g1");
-    pass(w, 59999); /* by its word from now on */
-    assert_string_equal(in_force(w, "g0"), "health " TAINT_KEY_UNHEALTHY "=:NoSchedule; ");
-    pass(w, 1);
-    assert_string_equal(in_force(w, "g0"), "health " TAINT_KEY_UNHEALTHY "=:NoExecute; ");
+    g0_evicts_in_a_minute(w);            /* by its word from now on */
     plugin_lost(w, w->endpoint, "gone"); /* what was said stands */
     pass(w, 1000);
     assert_string_equal(in_force(w, "g0"), "health " TAINT_KEY_UNHEALTHY "=:NoExecute; ");
@@ -436,10 +439,7 @@ static void one_that_is_listed_no_more_begins_anew(void **state)
     plugin_list(w, endpoint, "g1 g2");
     assert_string_equal(in_force(w, "g0"), "");
     plugin_list(w, endpoint, "g0! g1 g2");
-    pass(w, 59999);
-    assert_string_equal(in_force(w, "g0"), "health " TAINT_KEY_UNHEALTHY "=:NoSchedule; ");
-    pass(w, 1);
-    assert_string_equal(in_force(w, "g0"), "health " TAINT_KEY_UNHEALTHY "=:NoExecute; ");
+    g0_evicts_in_a_minute(w);
 }
 
 /* Another that is there later is another: it begins anew. */
@@ -461,10 +461,7 @@ static void nor_once_its_resource_is_gone(void **state)
     assert_string_equal(in_force(w, "g0"), "");
     ignore_all(w);
     gpus_up(w, "g0! g1");
-    pass(w, 59999);
-    assert_string_equal(in_force(w, "g0"), "health " TAINT_KEY_UNHEALTHY "=:NoSchedule; ");
-    pass(w, 1);
-    assert_string_equal(in_force(w, "g0"), "health " TAINT_KEY_UNHEALTHY "=:NoExecute; ");
+    g0_evicts_in_a_minute(w);
 }
 
 static size_t acting(struct world *w, const char *effect)
