@@ -79,6 +79,7 @@ static void note_source(struct state *state, struct allocation *allocation,
         allocation_set_own_choice(allocation, !token);
         allocation_set_claimed(allocation, wanted->want->claimed);
         allocation_set_stale(allocation); /* the kubelet is shown it otherwise */
+        wake_holders(&state->wakes, allocation); /* whom claims let share it now, or no more */
         dirty_touch_allocation(state, allocation);
     }
     if (token && !wanted->want->claimed)

@@ -287,6 +287,22 @@ static void what_a_claim_has_is_known_to_be_its_own_again(void **state)
     assert_string_equal(published(w), "g0 ");
 }
 
+/* Who shares the claim waits until then for a container of which it is not known whether it runs. */
+static void and_who_shares_the_claim_goes_on(void **state)
+{
+    struct world *w = *state;
+
+    gpus_up(w, "g0");
+    container_forwarded(w, 11, "u1", "main", GPU ":g0");
+    create_cancelled(w, 11);
+    ignore_all(w);
+    assert_true(create_named(w, 12, "u2", "main", G0));
+    expect_nothing(w);
+    assert_true(create_named(w, 13, "u1", "main", G0));
+    expect(w, "verdict 13 forward*");
+    expect(w, "allocate g0 *");
+}
+
 /* One is in the other's way: neither knows what the other may share. */
 static void what_a_pod_has_from_before_is_its_own(void **state)
 {
@@ -532,6 +548,7 @@ int main(void)
         lift_test(another_claim_s_device_is_not_given),
         lift_test(who_waits_for_a_claim_s_device_uses_it),
         lift_test(what_a_claim_has_is_known_to_be_its_own_again),
+        lift_test(and_who_shares_the_claim_goes_on),
         lift_test(what_a_pod_has_from_before_is_its_own),
         lift_test(and_is_tainted_until_it_is_gone),
         lift_test(moved_back_it_is_unhealthy_while_claimed),
