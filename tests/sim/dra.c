@@ -17,7 +17,8 @@ void dra_init(struct world *w)
     dra_pods_init(w);
 }
 
-/* Rows are lost: what the shim has forgotten is nobody's to keep. */
+/* What the rows do not say: an answer that died with the shim; and where they are lost, what it has
+ * forgotten is nobody's to keep. */
 static void forget_lost(struct world *w)
 {
     for (size_t i = 0; i < w->dra.claims_len; i++) {
@@ -27,6 +28,7 @@ static void forget_lost(struct world *w)
 
             dra_claim_names(i, uid);
             truth->tried = false;
+            truth->answered = dra_stored_version(w, i, d);
             if (store_find(&w->store, DEVICEMGR_RECORD_CLAIM, uid, dra_driver_name(d), ""))
                 continue;
             truth->unknown = truth->prepared;

@@ -43,7 +43,7 @@ struct dra_truth {
         put_off; /* that it was told so, there was a row left of it; or one that was lost said so */
     bool owed;   /* the kubelet was told that it is unprepared, and it is not */
     bool unknown;       /* its row was lost while it was prepared */
-    unsigned answered;  /* the version that it has told of */
+    unsigned answered;  /* the version that it has told of, to a shim that has not died of it */
     uint64_t taken_ms;  /* when it prepared what it has */
     uint64_t given_ms;  /* when it last told of one */
     uint64_t told_ms;   /* when the kubelet first was told what it told last */
@@ -118,7 +118,8 @@ struct dra_op {
     size_t driver;
     bool fails;
     bool done;
-    bool late; /* over for the shim, not for the driver, which may still do it */
+    bool late;  /* over for the shim, not for the driver, which may still do it */
+    bool looks; /* none: the kubelet has the claim in its books, which are being read */
 };
 
 struct dra_driver {
@@ -187,6 +188,8 @@ void dra_check_nothing_left(struct world *w);
 void dra_registered(struct world *w, uint64_t instance, int code);
 void dra_called(struct world *w, bool prepare, uint64_t instance, uint64_t call,
                 const struct devicemgr_claim *claim, uint64_t timeout_ms);
+void dra_settles(struct world *w, uint64_t instance, uint64_t call,
+                 const struct devicemgr_claim *claim, uint64_t timeout_ms);
 void dra_look(struct world *w, const struct devicemgr_claim *claim);
 void dra_claim_done(struct world *w, uint64_t number, const struct devicemgr_claim_done *done);
 
@@ -232,6 +235,8 @@ void dra_pods_shim_gone(struct world *w);
 void dra_use_note(struct world *w, const struct dra_pod *pod, unsigned sandbox, uint64_t create);
 /* NULL: the create is none of a pod with claims. */
 struct dra_use *dra_use_find(struct world *w, uint64_t create);
+/* Of the driver's answer that the claim's row has; 0: none. */
+unsigned dra_stored_version(struct world *w, size_t claim, size_t driver);
 /* What the rows do not say is not known any more. */
 void dra_uses_shim_started(struct world *w);
 /* A container that may run with it, of which the shim must know; NULL: there is none. */

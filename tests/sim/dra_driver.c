@@ -64,7 +64,7 @@ static void take_effect(struct world *w, struct dra_op *op)
     struct dra_truth *truth = &w->dra.claims[op->claim].truth[op->driver];
 
     op->fails = op->fails || (op->prepare && !claim->allocated);
-    if (op->fails || op->done)
+    if (op->looks || op->fails || op->done)
         return;
     op->done = true;
     truth->prepared = op->prepare;
@@ -419,10 +419,20 @@ static size_t driver_of(const struct dra *dra, uint64_t instance)
     return driver;
 }
 
+static struct dra_op *add_op(struct dra *dra, const struct dra_op *op)
+{
+    size_t slot = 0;
+
+    while (slot < DRA_OPS_MAX - 1 && dra->ops[slot].number)
+        slot++;
+    dra->ops[slot] = *op;
+    return &dra->ops[slot];
+}
+
 void dra_called(struct world *w, bool prepare, uint64_t instance, uint64_t call,
                 const struct devicemgr_claim *claim, uint64_t timeout_ms)
 {
-    size_t driver = driver_of(&w->dra, instance), id = dra_claim_find(claim->uid), slot = 0;
+    size_t driver = driver_of(&w->dra, instance), id = dra_claim_find(claim->uid);
     struct rng rng = world_draw(w, DRAW_DRA_CALLED, id, 2 * driver + prepare);
     bool slow = w->faults && rng_percent(&rng, 5), hangs = w->faults && rng_percent(&rng, 2);
     unsigned percent = prepare ? FAILS_PERCENT : w->dra.drivers[driver].fails_percent;
@@ -437,9 +447,7 @@ void dra_called(struct world *w, bool prepare, uint64_t instance, uint64_t call,
     dra_judge_call(w, &op);
     world_note(w, "driver %zu: %s %s", driver, prepare ? "prepare" : "unprepare", claim->uid);
     end_late(w, &op, &rng);
-    while (slot < DRA_OPS_MAX - 1 && w->dra.ops[slot].number)
-        slot++;
-    w->dra.ops[slot] = op;
+    add_op(&w->dra, &op);
     count_add(prepare ? COUNT_DRA_PREPARES : COUNT_DRA_UNPREPARES);
     world_after(w, &rng, timeout_ms, run_out, op.number, 0);
     if (w->faults && prepare && rng_percent(&rng, DIES_PERCENT))
@@ -447,4 +455,37 @@ void dra_called(struct world *w, bool prepare, uint64_t instance, uint64_t call,
     if (!hangs)
         world_after(w, &rng, rng_delay_ms(&rng, 3000) + 1, execute, op.number,
                     slow ? CALL_MS - 5000 : rng_delay_ms(&rng, 3000) + 1);
+}
+
+static void in_use(struct world *w, uint64_t number, uint64_t unused)
+{
+    struct dra_op *op = find_op(&w->dra, number);
+    uint64_t call = op ? op->call : 0;
+
+    (void)unused;
+    if (!op)
+        return;
+    world_note(w, "kubelet: has c%zu of driver %zu in its books", op->claim, op->driver);
+    *op = (struct dra_op){0};
+    devicemgr_claim_in_use(w->shim.core, shim_now_ms(w), call);
+    shim_run(w);
+}
+
+void dra_settles(struct world *w, uint64_t instance, uint64_t call,
+                 const struct devicemgr_claim *claim, uint64_t timeout_ms)
+{
+    size_t driver = driver_of(&w->dra, instance), id = dra_claim_find(claim->uid);
+    struct rng rng = world_draw(w, DRAW_DRA_CALLED, id, 4 + driver);
+    struct dra_op op = {.number = ++w->dra.last_number,
+                        .call = call,
+                        .instance = instance,
+                        .claim = id,
+                        .driver = driver,
+                        .looks = true};
+
+    if (!w->dra.claims[id].has[driver]) {
+        dra_called(w, false, instance, call, claim, timeout_ms);
+        return;
+    }
+    world_after(w, &rng, rng_delay_ms(&rng, 100) + 1, in_use, add_op(&w->dra, &op)->number, 0);
 }

@@ -118,24 +118,35 @@ static bool is_stored(struct world *w, size_t claim, size_t driver, const char *
     return stored;
 }
 
+static unsigned version_in(const Checkpoint__V1__Claim *row)
+{
+    const struct devicemgr_claim_done done = {.response = row->response.data,
+                                              .response_bytes = row->response.len};
+    struct dra_answer answer;
+
+    return dra_answer_read(&done, &answer) ? answer.version : 0;
+}
+
 /* Whether it says that the claim is prepared as the kubelet was told. What a driver has answered
  * since, and nobody was told of, has other names: it has taken away the file of those before, and
  * no runtime makes a container with them. */
 static bool is_as_told(struct world *w, size_t claim, size_t driver)
 {
     Checkpoint__V1__Claim *row = read_row(w, claim, driver);
-    struct dra_answer answer;
-    bool as_told = false;
+    bool as_told = row && strcmp(row->state, "prepared") == 0 &&
+                   version_in(row) == w->dra.claims[claim].has[driver];
 
-    if (row && strcmp(row->state, "prepared") == 0) {
-        const struct devicemgr_claim_done done = {.response = row->response.data,
-                                                  .response_bytes = row->response.len};
-
-        as_told =
-            dra_answer_read(&done, &answer) && answer.version == w->dra.claims[claim].has[driver];
-    }
     checkpoint__v1__claim__free_unpacked(row, NULL);
     return as_told;
+}
+
+unsigned dra_stored_version(struct world *w, size_t claim, size_t driver)
+{
+    Checkpoint__V1__Claim *row = read_row(w, claim, driver);
+    unsigned version = row ? version_in(row) : 0;
+
+    checkpoint__v1__claim__free_unpacked(row, NULL);
+    return version;
 }
 
 void dra_uses_shim_started(struct world *w)

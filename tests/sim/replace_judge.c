@@ -103,6 +103,18 @@ static void note_bad(struct replace_world *r)
     }
 }
 
+/* What the kubelet has given to other pods, as far as the shim was told, too. */
+static unsigned told_to_others(const struct replace_world *r, const struct rw_pod *but)
+{
+    unsigned set = 0;
+
+    for (size_t i = 0; i < RW_PODS; i++)
+        set |= &r->pods[i] != but && r->pods[i].there ? r->pods[i].given : 0;
+    for (size_t i = 0; i < r->read.len; i++)
+        set |= r->read.entries[i].uid != but->uid ? r->read.entries[i].given : 0;
+    return set;
+}
+
 void replace_judge_disturbed(struct replace_world *r)
 {
     unsigned chosen[RW_PODS];
@@ -113,7 +125,8 @@ void replace_judge_disturbed(struct replace_world *r)
     for (size_t i = 0; i < RW_PODS; i++) {
         struct rw_pod *pod = &r->pods[i];
         unsigned set = replace_plugin_serves(r) ? ~r->said_healthy : RW_ALL;
-        unsigned of_another = others_have(r, &pod->containers[pod->at]) | others_keep(r, pod);
+        unsigned of_another = others_have(r, &pod->containers[pod->at]) | others_keep(r, pod) |
+                              told_to_others(r, pod);
 
         for (size_t k = 0; k < RW_PODS; k++)
             of_another |= k != i ? chosen[k] : 0;
@@ -140,18 +153,6 @@ static bool is_yielded(const struct rw_pod *pod, const struct rw_container *cont
 bool replace_judge_unsure(const struct rw_pod *pod, const struct rw_container *container)
 {
     return container->called || is_yielded(pod, container);
-}
-
-/* What the kubelet has given to other pods, as far as the shim was told, too. */
-static unsigned told_to_others(const struct replace_world *r, const struct rw_pod *but)
-{
-    unsigned set = 0;
-
-    for (size_t i = 0; i < RW_PODS; i++)
-        set |= &r->pods[i] != but && r->pods[i].there ? r->pods[i].given : 0;
-    for (size_t i = 0; i < r->read.len; i++)
-        set |= r->read.entries[i].uid != but->uid ? r->read.entries[i].given : 0;
-    return set;
 }
 
 /* ---- what is made ---- */

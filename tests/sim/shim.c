@@ -206,6 +206,14 @@ static void on_driver_unprepare(void *user, uint64_t instance, uint64_t call,
         dra_called(user, false, instance, call, claim, timeout_ms);
 }
 
+static void on_driver_settle(void *user, uint64_t instance, uint64_t call,
+                             const struct devicemgr_claim *claim, bool asked, uint64_t timeout_ms)
+{
+    (void)asked; /* what the kubelet has is what it was told of an earlier one */
+    if (port(user))
+        dra_settles(user, instance, call, claim, timeout_ms);
+}
+
 static void on_claim_look(void *user, const struct devicemgr_claim *claim)
 {
     if (port(user))
@@ -235,6 +243,7 @@ static const struct devicemgr_ports PORTS = {
     .driver_registered = on_driver_registered,
     .driver_prepare = on_driver_prepare,
     .driver_unprepare = on_driver_unprepare,
+    .driver_settle = on_driver_settle,
     .claim_look = on_claim_look,
     .claim_done = on_claim_done,
     .log = on_log,
