@@ -134,11 +134,6 @@ static void on_event(void *user, const struct devicemgr_event *event)
         cluster_happened(d->cluster, event);
 }
 
-static void on_known(void *user)
-{
-    calls_known(((struct daemon *)user)->calls);
-}
-
 static void on_kicked(void *user)
 {
     struct daemon *d = user;
@@ -288,9 +283,10 @@ static void on_level(void *user, int level)
 static const struct control_ops CONTROL_OPS = {
     .report = on_report, .look = on_look_for_lists, .reload = on_reload, .set_level = on_level};
 
+/* Not before the rows are the core's, or cannot be: who asks is not to be told that there is nothing. */
 static void start_control(struct daemon *d)
 {
-    if (d->config->control_socket[0] != '\0')
+    if (!d->control && d->config->control_socket[0] != '\0')
         d->control =
             control_start(&d->loop, d->settings, d->host, d->events, d->store, &CONTROL_OPS, d);
 }
@@ -327,7 +323,6 @@ static void start_relay(struct daemon *d)
                            d->config->runtime_endpoint, d->calls, *d->config->metrics.listen);
     snprintf(what, sizeof what, "listen = \"%s\"", d->config->listen);
     d->keeper = keeper_start(&d->loop, what, serve_relay, d);
-    start_control(d);
 }
 
 /* The relay goes first if the checkpoint cannot be read, and at once behind it if it can: no create
@@ -354,7 +349,17 @@ static void on_ready(void *user)
         start_relay(d);
     else
         started_so_far(d);
+    start_control(d);
     fd_store_drop(d->store, STORED_LISTENERS); /* of what is not wanted any more */
+}
+
+static void on_known(void *user)
+{
+    struct daemon *d = user;
+
+    calls_known(d->calls);
+    if (!d->stopping && host_knows_rows(d->host))
+        start_control(d);
 }
 
 static const struct host_ops HOST_OPS = {.verdict = on_verdict,

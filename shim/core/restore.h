@@ -23,7 +23,8 @@
 
 /* How long the first attempt may take before its owner goes on without. */
 #define RESTORE_READ_MS 1000
-/* Of so many bytes, some 15,000 devices, it takes more than 20 ms, for which not all need wait. */
+/* Of so many bytes, some 15,000 devices, it takes more than 20 ms, for which not all need wait. A
+ * smaller one may have as many: the journal of a daemon that was killed. */
 #define RESTORE_LARGE_BYTES ((uint64_t)1 << 20)
 
 struct restore_ops {

@@ -8,12 +8,14 @@ import pytest
 
 import plugin as plugins
 from asking import by_annotation, by_token, envs, refused
+from ctl import checked, ctl
 from plugin import PluginProcess, allocate_answer, answering, failing, late, never
 from protos import REGISTRATION, deviceplugin
 from shim import accepts
 from waiting import GENEROUS_S, wait_until
 
 GPU = "vendor.com/gpu"
+UNREACHABLE = 4  # cri-device-shimctl's status
 NIC = "other.com/nic"
 
 
@@ -325,7 +327,8 @@ def test_many_devices(runtime, client, shim, make_plugin):
 
 
 def test_many_devices_are_read_while_calls_pass(runtime, make_client, make_shim, make_plugin):
-    """The relay does not wait for a checkpoint that takes long to read; a create does, and is not refused."""
+    """The relay does not wait for a checkpoint that takes long to read; a create does, and is not refused, and
+    so does who asks what there is."""
     shim = make_shim(plugins={"hold": "60s"})  # of the plugin, which sends them all anew
     client = make_client(shim)
     make_plugin(shim, GPU, [f"device-{number:06}" for number in range(50_000)])
@@ -339,6 +342,12 @@ def test_many_devices_are_read_while_calls_pass(runtime, make_client, make_shim,
         client.reconnect()
         client.create(pod, f"app-{attempt}", annotations=by_token(GPU, f"device-{attempt:06}"))
         assert given(runtime) == f"device-{attempt:06}"
+    for _ in range(3):
+        shim.kill()
+        shim.spawn()
+        done = wait_until(lambda: (one := ctl(shim, "resources", GPU, "-o", "json")).returncode != UNREACHABLE and one,
+                          "it is answered", pause_s=0)
+        assert checked("resources", done.stdout)["items"][0]["devices"] == 50_000
 
 
 BAD_NAMES = ["gpu", "", "kubernetes.io/gpu", "a.kubernetes.io/gpu", "requests.vendor.com/gpu",
