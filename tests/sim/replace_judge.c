@@ -266,7 +266,7 @@ static bool another_waits(const struct replace_world *r, const struct rw_pod *bu
     return false;
 }
 
-/* Whether an earlier container of the same pod has ended, say, is not known since the shim's start. */
+/* Whether a container has ended, say, is not known since the shim's start, or since a pod went. */
 static bool waits_for_list(const struct replace_world *r)
 {
     return r->list_wanted || r->listing;
@@ -282,8 +282,8 @@ void replace_judge_refused(struct replace_world *r, const struct rw_pod *pod,
         count_add(COUNT_REPLACE_WAITED);
     if (strstr(message, "which still runs"))
         check_that(r->w,
-                   another_waits(r, pod) || !(pod->given & others_in_place(r, pod)) ||
-                       replace_count(free) < pod->want,
+                   another_waits(r, pod) || waits_for_list(r) ||
+                       !(pod->given & others_in_place(r, pod)) || replace_count(free) < pod->want,
                    "who was given what is in another's place is not refused for it: u%u, free %02x",
                    pod->uid, free);
     if (!strstr(message, "no other is free"))
