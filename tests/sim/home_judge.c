@@ -53,6 +53,13 @@ static bool is_kept_in_books(const struct hw_claim *owed, const struct hw_claim 
     return owed->in_use && claim->asked < owed->read;
 }
 
+/* By the names of a container that was asked for since, the kubelet may have prepared it again. */
+static bool may_be_again(const struct home_world *h, size_t owed)
+{
+    return h->drivers[h->claims[owed].driver].same_names && home_may_be_used(h, owed) &&
+           !row_is(h, owed, "owed");
+}
+
 /* What others may have of it must be gone before the claim is prepared: what failed is in the way
  * of its own pool. */
 static void check_owed(struct home_world *h, const struct hw_op *op)
@@ -66,6 +73,7 @@ static void check_owed(struct home_world *h, const struct hw_op *op)
         check_that(
             h->w,
             i == op->claim || other->driver != claim->driver || !other->owed || !claim->allocated ||
+                may_be_again(h, i) ||
                 (other->tried && (apart || is_kept_in_books(other, claim) || is_unseen(h, i))),
             "c%zu is prepared before c%zu is unprepared, which is owed", op->claim, i);
     }

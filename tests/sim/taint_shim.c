@@ -30,10 +30,10 @@ static void on_commit(void *user, uint64_t commit, const struct devicemgr_record
             taint_plugin_carried(t, row->key[0]);
         if (pod) {
             taint_judge_settle(t, pod);
-            pod->evicted.carried = pod->evicted.is;
-            pod->ended.carried = pod->ended.is;
+            pod->evicted.carried = row->value && pod->evicted.is;
+            pod->ended.carried = row->value && pod->ended.is;
             pod->asked_carried_ms = pod->asked_ms;
-            pod->unsure.carried = pod->unsure.is;
+            pod->unsure.carried = row->value && pod->unsure.is;
         }
     }
     taint_operator_carried(t, records, records_len);
