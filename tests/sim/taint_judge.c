@@ -309,7 +309,8 @@ static void check_nobody_forgotten(struct taint_world *t, const struct tw_pod *p
 }
 
 /* Of devices that are unhealthy at most a quarter makes pods go, and at least one. Who was asked to
- * go for that may be to go for another taint by now, while its device is healthy again. */
+ * go for that may be to go for another taint by now, while its device is healthy again; or, if that
+ * was before the shim's start, for none. */
 static void check_quarter(struct taint_world *t)
 {
     unsigned gone[TW_RESOURCES] = {0};
@@ -321,7 +322,7 @@ static void check_quarter(struct taint_world *t)
             continue;
         pod->by_health = pod->by_health && taint_may_besides_health_ms(t, pod) > t->now_ms;
         if (pod->evicted.is && pod->by_health && pod->kind == TW_TOKEN &&
-            __builtin_popcount(pod->mask) == 1)
+            (!pod->adopted || pod->confirmed) && __builtin_popcount(pod->mask) == 1)
             gone[pod->resource] |= pod->mask;
     }
     for (size_t r = 0; r < TW_RESOURCES; r++) {
