@@ -223,9 +223,8 @@ int store_open(const struct store_options *options, struct store **out, char *er
         return -1;
     }
     store->options = *options;
-    if (snprintf(store->path, sizeof store->path, "%s/" STORE_FILE, options->dir) >=
-        (int)sizeof store->path) {
-        snprintf(err, err_bytes, "checkpoint directory: %s", strerror(ENAMETOOLONG));
+    if (store_file_path(options->dir, store->path) < 0) {
+        snprintf(err, err_bytes, "checkpoint directory: %s", strerror(errno));
         free(store);
         return -1;
     }

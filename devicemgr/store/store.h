@@ -20,8 +20,6 @@
 #include "devicemgr/store/store_file.h"
 #include "devicemgr/store/store_found.h"
 
-#define STORE_FILE "checkpoint.db"
-
 struct store;
 
 struct store_options {

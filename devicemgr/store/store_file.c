@@ -14,6 +14,16 @@ static const char *const PARTS[] = {"", "-wal", "-shm", "-journal"};
 #define DIR_MODE 0700
 #define PARENT_MODE 0755 /* less the umask */
 
+int store_file_path(const char *dir, char path[STORE_PATH_BYTES_MAX])
+{
+    if (strlen(dir) + sizeof "/" STORE_FILE > STORE_PATH_BYTES_MAX) {
+        errno = ENAMETOOLONG;
+        return -1;
+    }
+    snprintf(path, STORE_PATH_BYTES_MAX, "%s/" STORE_FILE, dir);
+    return 0;
+}
+
 int store_file_sync_dir(const char *dir)
 {
     int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC), rc, saved;

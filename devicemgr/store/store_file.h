@@ -1,7 +1,7 @@
 /*
  * The files of a store, and the directory they lie in.
  *
- * All functions block on the disk; those that give an int give 0, or -1 with errno set.
+ * All functions but store_file_path() block on the disk; those that give an int give 0, or -1 with errno set.
  */
 #ifndef DEVICEMGR_STORE_STORE_FILE_H
 #define DEVICEMGR_STORE_STORE_FILE_H
@@ -10,10 +10,16 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Leaves room for every suffix. */
+/* The checkpoint's name in its directory. */
+#define STORE_FILE "checkpoint.db"
+/* With the NUL; leaves room for every suffix. */
 #define STORE_PATH_BYTES_MAX (PATH_MAX - 128)
 #define STORE_ASIDE_BYTES_MAX (PATH_MAX - 32)
 
+/* The path of the checkpoint in `dir`. -1, ENAMETOOLONG, if no checkpoint can be there, since it
+ * would not fit; `path` is untouched then. */
+int store_file_path(const char *dir, char path[STORE_PATH_BYTES_MAX])
+    __attribute__((warn_unused_result));
 /* Makes the directory, given absolutely, and those above it, where they are missing. */
 int store_file_make_dir(const char *dir);
 /* What was made, renamed or removed in it is so after a power loss, too. */

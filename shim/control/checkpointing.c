@@ -1,8 +1,6 @@
 #include "shim/control/checkpointing.h"
 
-#include <errno.h>
-#include <limits.h>
-#include <stdio.h>
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -102,9 +100,10 @@ static void answer_findings(const struct asker *asker, const struct store_worker
 {
     Control__V1__CheckpointVerifyResponse response = CONTROL__V1__CHECKPOINT_VERIFY_RESPONSE__INIT;
     const struct rows_found *found = &look->findings;
-    char path[PATH_MAX];
+    char path[STORE_PATH_BYTES_MAX];
+    int rc = store_file_path(asker->checkpointing->state_dir, path);
 
-    snprintf(path, sizeof path, "%s/" STORE_FILE, asker->checkpointing->state_dir);
+    assert(rc == 0); /* it was looked at */
     response.path = path;
     response.schema_version = (uint32_t)look->found.version;
     response.resources = look->rows[DEVICEMGR_RECORD_RESOURCE];

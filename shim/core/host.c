@@ -1,8 +1,6 @@
 #include "shim/core/host_state.h"
 #include "shim/core/lifted.h"
 
-#include <limits.h>
-#include <stdio.h>
 #include <stdlib.h>
 
 #include "shim/boot_clock.h"
@@ -230,10 +228,9 @@ static bool checkpoint_kills(void)
 
 static uint64_t checkpoint_bytes(const struct config *config)
 {
-    char path[PATH_MAX];
-    int len = snprintf(path, sizeof path, "%s/" STORE_FILE, config->state_dir);
+    char path[STORE_PATH_BYTES_MAX];
 
-    return len > 0 && (size_t)len < STORE_PATH_BYTES_MAX ? store_file_bytes(path) : 0;
+    return store_file_path(config->state_dir, path) == 0 ? store_file_bytes(path) : 0;
 }
 
 struct host *host_start(uv_loop_t *loop, const struct config *config, struct fd_store *store,

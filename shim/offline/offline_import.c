@@ -1,7 +1,6 @@
 #include "shim/offline/offline.h"
 
 #include <errno.h>
-#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -241,9 +240,8 @@ int offline_import(const char *path, const struct config *config, bool dry,
     char err[SOURCE_ERROR_BYTES_MAX];
     int rc;
 
-    if (snprintf(import.into, sizeof import.into, "%s/" STORE_FILE, config->state_dir) >=
-        (int)sizeof import.into)
-        return say_failure("%s: its path is too long", config->state_dir);
+    if (store_file_path(config->state_dir, import.into) < 0)
+        return say_failure("%s: %s", config->state_dir, strerror(errno));
     if (source_read(path, config, &import.source, err, sizeof err) < 0)
         return say_failure("%s", err);
     rc = carry_out(&import, config, dry, output);

@@ -4,6 +4,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
@@ -45,6 +46,26 @@ static void makes_its_directory_and_file_for_root_alone(void **state)
     assert_int_equal(rmdir(deep), 0);
     snprintf(deep, sizeof deep, "%s/one", f->dir);
     assert_int_equal(rmdir(deep), 0);
+}
+
+static void a_directory_whose_name_is_too_long_is_refused(void **state)
+{
+    struct fixture *f = *state;
+    char dir[STORE_PATH_BYTES_MAX] = "/", path[STORE_PATH_BYTES_MAX] = "as it was";
+    const size_t longest = sizeof dir - sizeof "/" STORE_FILE;
+    struct store_options options = {.dir = dir, .boot_id = "b", .report = note_report, .user = f};
+    struct store *store;
+
+    memset(dir + 1, 'd', longest);
+    assert_int_equal(store_file_path(dir, path), -1);
+    assert_int_equal(errno, ENAMETOOLONG);
+    assert_string_equal(path, "as it was");
+    assert_int_equal(store_open(&options, &store, f->error, sizeof f->error), -1);
+    assert_string_equal(f->error, "checkpoint directory: File name too long");
+    dir[longest] = '\0';
+    assert_int_equal(store_file_path(dir, path), 0);
+    assert_int_equal(strlen(path), sizeof path - 1);
+    assert_string_equal(path + longest, "/" STORE_FILE);
 }
 
 static bool has_orders(const struct fixture *f)
@@ -552,6 +573,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         STORE_TEST(makes_its_directory_and_file_for_root_alone),
+        STORE_TEST(a_directory_whose_name_is_too_long_is_refused),
         STORE_TEST(a_table_is_made_when_it_is_needed),
         STORE_TEST(rows_of_drivers_and_claims_are_kept),
         STORE_TEST(an_older_release_leaves_the_table),
