@@ -13,10 +13,9 @@ add_executable(cri-device-shim
     ${CMAKE_CURRENT_LIST_DIR}/daemon_gate.c
     ${CMAKE_CURRENT_LIST_DIR}/daemon_report.c
     ${CMAKE_CURRENT_LIST_DIR}/daemon_settings.c
-    ${CMAKE_CURRENT_LIST_DIR}/daemon_stop.c
-    ${CMAKE_CURRENT_LIST_DIR}/report.c)
+    ${CMAKE_CURRENT_LIST_DIR}/daemon_stop.c)
 target_link_libraries(cri-device-shim PRIVATE
-    shim_commands shim_offline shim_version shim_settings shim_signals shim_metrics shim_page shim_relay shim_kubelet shim_cluster shim_control shim_events shim_core
+    shim_commands shim_offline shim_version shim_settings shim_signals shim_metrics shim_page shim_relay shim_kubelet shim_cluster shim_control shim_events shim_core shim_report
     shim_rpc shim_log
     devicemgr devicemgr_store config shim_warnings)
 target_link_options(cri-device-shim PRIVATE -Wl,--gc-sections)

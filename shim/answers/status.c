@@ -228,6 +228,7 @@ json_t *answer_status(const Control__V1__StatusResponse *status)
     json_value_set(all, "orders", orders_of(status));
     json_value_set(all, "dra", dra_of(status->dra));
     json_value_set(all, "published", published_of(status));
+    json_value_set(all, "publishedMore", json_value_number(status->published_more));
     json_value_set(all, "shutdown", shutdown_of(status->shutdown));
     json_value_set(all, "settings", settings_of(status));
     json_value_set(all, "logLevelSet", json_value_text_or_null(status->log_level_set));

@@ -26,5 +26,5 @@ add_library(shim_control STATIC
     ${CMAKE_CURRENT_LIST_DIR}/why_endings.c)
 target_link_libraries(shim_control
     PUBLIC PkgConfig::LIBUV cri_proto
-    PRIVATE config shim_events shim_settings shim_core shim_health_words shim_rpc shim_version shim_log devicemgr
+    PRIVATE config shim_events shim_settings shim_core shim_health_words shim_report shim_rpc shim_version shim_log devicemgr
         shim_warnings)

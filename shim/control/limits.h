@@ -2,9 +2,9 @@
  * What a client of the control socket can make the daemon hold.
  *
  * Sixteen people and scripts at once, each with 64 KiB of requests that come in, and an answer
- * refused while more than 512 KiB wait for it: with one answer more for each, and what a connection
- * takes by itself (some 130 KiB, LINK_IO_BYTES twice), 16 * (64 + 512 + 300 + 130) KiB, below 16
- * MiB in the worst case. Only root gets so far.
+ * refused while more than 512 KiB wait for it: with one answer more for each, of 300 KiB at most,
+ * and what a connection takes by itself (some 130 KiB, LINK_IO_BYTES twice), 16 * (64 + 512 + 300 +
+ * 130) KiB, below 16 MiB in the worst case. Only root gets so far.
  */
 #ifndef SHIM_CONTROL_LIMITS_H
 #define SHIM_CONTROL_LIMITS_H
@@ -47,6 +47,9 @@
  * each takes some microseconds. */
 #define CONTROL_PAGE_RESOURCES_MAX 50
 #define CONTROL_PAGE_COUNTED_MAX 2000
+/* Of Status: the pools that it tells of, counted likewise. What else is in it has some 150 KiB at
+ * most: STATUS_PLANNED_MAX names of pods, 80 KiB, and each setting with its default, 50 KiB. */
+#define CONTROL_POOLS_BYTES_MAX (128u * 1024)
 /* Of one id of a device; of a longer one its beginning is told (told_id.h). Those that there are
  * have some 40 bytes. */
 #define CONTROL_ID_BYTES_MAX 1024

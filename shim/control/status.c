@@ -8,6 +8,7 @@
 #include "config/compare.h"
 #include "devicemgr/dra.h"
 #include "shim/boot_clock.h"
+#include "shim/control/limits.h"
 #include "shim/log.h"
 #include "shim/must.h"
 #include "shim/process.h"
@@ -228,11 +229,26 @@ static void set_shutdown(struct status *status, const struct list_from *from,
 
 /* ---- what is published ---- */
 
+/* One look at all pools. */
+struct publishing {
+    Control__V1__StatusResponse *response;
+    bool well; /* those that are as they are to be are looked for; else the others */
+    size_t bytes;
+};
+
 static void add_published(void *to, const struct published_pool *is)
 {
-    Control__V1__StatusResponse *response = to;
-    Control__V1__PublishedPool *one = must(malloc(sizeof *one));
+    struct publishing *publishing = to;
+    Control__V1__StatusResponse *response = publishing->response;
+    Control__V1__PublishedPool *one;
 
+    if ((is->there && !is->trouble) != publishing->well)
+        return;
+    if (publishing->bytes >= CONTROL_POOLS_BYTES_MAX) {
+        response->published_more++;
+        return;
+    }
+    one = must(malloc(sizeof *one));
     control__v1__published_pool__init(one);
     one->resource = must(strdup(is->resource));
     one->pool = must(strdup(is->name));
@@ -243,6 +259,20 @@ static void add_published(void *to, const struct published_pool *is)
     response->published = must(
         realloc(response->published, (response->n_published + 1) * sizeof *response->published));
     response->published[response->n_published++] = one;
+    publishing->bytes +=
+        CONTROL_ROW_BYTES + strlen(one->resource) + strlen(one->pool) + strlen(one->trouble);
+}
+
+/* Where there is no room for all, those that somebody has to look at are told. */
+static void set_published(struct status *status, const struct list_from *from)
+{
+    struct publishing publishing = {.response = &status->response};
+
+    if (!from->published)
+        return;
+    from->published(from->user, add_published, &publishing);
+    publishing.well = true;
+    from->published(from->user, add_published, &publishing);
 }
 
 static void add_setting(void *user, const struct config_difference *difference)
@@ -280,8 +310,7 @@ void status_init(struct status *status, const struct settings *settings,
     set_orders(status, from->core);
     set_dra(status, from->core);
     set_shutdown(status, from, report);
-    if (from->published)
-        from->published(from->user, add_published, &status->response);
+    set_published(status, from);
     config_differences(config, add_setting, &status->response);
     if (settings->level_set)
         status->response.log_level_set = text(log_level_name(settings->level_set));

@@ -193,6 +193,8 @@ static void show_published(const struct show *show, const Control__V1__StatusRes
         table_put(table, is->trouble);
     }
     table_print(table);
+    if (status->published_more > 0)
+        fprintf(show->out, "and %" PRIu64 " more\n", status->published_more);
 }
 
 static void put_state(struct table *table, const Control__V1__MachineShutdown *is)

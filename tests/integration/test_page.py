@@ -307,7 +307,7 @@ SCRIPTED = {
         "kubelet": {"pid": 8, "uptimeSeconds": 5, "gate": "holding", "gateHeldSeconds": 4, "taken": "it has not taken vendor.com/gpu"},
         "degraded": [{"what": "store", "why": "state cannot be stored: disk full", "since": THEN}], "orders": [],
         "dra": {"drivers": 2, "connected": 1, "claims": 2, "prepared": 1, "owed": 1, "waits": 1},
-        "published": [],
+        "published": [], "publishedMore": 0,
         "shutdown": {"state": "groups", "since": THEN, "delayed": True, "limitSeconds": 60, "wantedSeconds": 50, "knownPods": 9,
                      "group": {"number": 2, "of": 3, "priority": -5, "leftSeconds": 17}, "pods": 9, "remaining": 4,
                      "firstRemaining": ["prod/slow-1", "prod/slow-2"], "planned": None},
