@@ -6,7 +6,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <unistd.h>
+
+#include "shim/path.h"
 
 int file_read(int fd, void *out, size_t bytes, size_t *len)
 {
@@ -50,6 +53,20 @@ static int write_all(int fd, const uint8_t *bytes, size_t len)
     return 0;
 }
 
+/* What was renamed or removed in the directory of `path` is so after a power loss, too. */
+static int sync_directory_of(const char *path)
+{
+    char *dir = path_beside(path, ".");
+    int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC), err = 0;
+
+    if (fd < 0 || fsync(fd) < 0)
+        err = -errno;
+    if (fd >= 0)
+        close(fd);
+    free(dir);
+    return err;
+}
+
 static int replace(const char *path, const void *bytes, size_t len, bool synced)
 {
     char beside[PATH_MAX];
@@ -80,5 +97,14 @@ int file_replace(const char *path, const void *bytes, size_t len)
 
 int file_replace_synced(const char *path, const void *bytes, size_t len)
 {
-    return replace(path, bytes, len, true);
+    int err = replace(path, bytes, len, true);
+
+    return err ? err : sync_directory_of(path);
+}
+
+int file_remove_synced(const char *path)
+{
+    if (unlink(path) < 0)
+        return errno == ENOENT ? 0 : -errno;
+    return sync_directory_of(path);
 }

@@ -18,8 +18,11 @@ int file_read_text(const char *path, char *text, size_t bytes) __attribute__((wa
  * the kernel, so that it waits for no disk. 0 or a negative errno. */
 int file_replace(const char *path, const void *bytes, size_t len)
     __attribute__((warn_unused_result));
-/* The same for one that is to outlive the kernel, too: it waits for the disk. */
+/* The same for what is to outlive the kernel, too: they wait for the disk, for the file and for its
+ * directory; if only the latter fails, it is done, and may be undone by a power loss. `path` is
+ * absolute. One that is not there need not be removed. */
 int file_replace_synced(const char *path, const void *bytes, size_t len)
     __attribute__((warn_unused_result));
+int file_remove_synced(const char *path) __attribute__((warn_unused_result));
 
 #endif

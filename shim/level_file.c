@@ -3,7 +3,6 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "shim/file.h"
 #include "shim/log.h"
@@ -43,10 +42,8 @@ static void on_work(uv_work_t *work)
     struct writing *writing = work->data;
     const char *name = log_level_name(writing->level);
 
-    if (name)
-        writing->err = file_replace_synced(writing->path, name, strlen(name));
-    else if (unlink(writing->path) < 0 && errno != ENOENT)
-        writing->err = -errno;
+    writing->err = name ? file_replace_synced(writing->path, name, strlen(name))
+                        : file_remove_synced(writing->path);
 }
 
 static void on_worked(uv_work_t *work, int status)

@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -90,6 +91,39 @@ static void keeps_what_it_cannot_replace(void **state)
     memset(far, 'a', sizeof far - 1);
     far[sizeof far - 1] = '\0';
     assert_int_equal(file_replace(far, "ef", 2), -ENAMETOOLONG);
+}
+
+/* What was synced, in turn: 'f' a file, 'd' a directory. */
+static char synced[8];
+
+/* In the place of the C library's. */
+int fsync(int fd)
+{
+    struct stat st;
+
+    if (fstat(fd, &st) == 0 && strlen(synced) < sizeof synced - 1)
+        synced[strlen(synced)] = S_ISDIR(st.st_mode) ? 'd' : 'f';
+    return (int)syscall(SYS_fsync, fd);
+}
+
+/* A name that was not synced may be the old file's after a power loss. */
+static void what_outlives_the_kernel_is_synced_with_its_directory(void **state)
+{
+    const struct fixture *f = *state;
+
+    memset(synced, 0, sizeof synced);
+    assert_int_equal(file_replace(f->path, "ab", 2), 0);
+    assert_string_equal(synced, "");
+    assert_int_equal(file_replace_synced(f->path, "cd", 2), 0);
+    assert_string_equal(synced, "fd");
+    assert_int_equal(file_remove_synced(f->path), 0);
+    assert_string_equal(synced, "fdd");
+    assert_int_equal(access(f->path, F_OK), -1);
+    assert_int_equal(file_remove_synced(f->path), 0); /* it is not there */
+    assert_string_equal(synced, "fdd");
+    assert_int_equal(mkdir(f->path, 0700), 0);
+    assert_int_equal(file_remove_synced(f->path), -EISDIR);
+    assert_int_equal(rmdir(f->path), 0);
 }
 
 static void reads_the_beginning_of_a_long_one(void **state)
@@ -177,6 +211,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(replaces_the_whole_file),
         TEST(keeps_what_it_cannot_replace),
+        TEST(what_outlives_the_kernel_is_synced_with_its_directory),
         TEST(reads_the_beginning_of_a_long_one),
         TEST(reads_as_much_as_there_is),
         TEST(reads_no_other_thing),
