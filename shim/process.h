@@ -1,8 +1,8 @@
 /*
  * Which process is at the other end: its name, and what tells it from a later one of the same pid.
  */
-#ifndef SHIM_KUBELET_PROCESS_H
-#define SHIM_KUBELET_PROCESS_H
+#ifndef SHIM_PROCESS_H
+#define SHIM_PROCESS_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,5 +1,5 @@
 /*
- * The settings a process starts with; daemon and bridge read the same file.
+ * The settings a process starts with; daemon, bridge and agent read the same file.
  *
  * A file that is wrong is no reason to leave a node without a runtime: the settings of the last
  * start that worked are used then, of which the daemon keeps a copy in the state_dir; and without

@@ -1,5 +1,5 @@
 /*
- * The signals of both processes: SIGTERM and SIGINT ask for the end, SIGHUP to read the settings
+ * The signals of daemon, bridge and agent: SIGTERM and SIGINT ask for the end, SIGHUP to read the settings
  * again.
  */
 #ifndef SHIM_SIGNALS_H

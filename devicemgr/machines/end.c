@@ -60,8 +60,6 @@ static void log_ending(struct ends *ends, const struct ending *ending, int level
     state_log_about(ends->state, level, ending_about(ending), &text);
 }
 
-/* Where all have been told it is so again: what was in the making has ended, too, or the pod is
- * gone. */
 /* That it is over, as its state says how. */
 static void note_over(struct ends *ends, const struct ending *ending)
 {
@@ -75,6 +73,8 @@ static void tell_over(struct ends *ends, const struct ending *ending)
                     NULL);
 }
 
+/* Where all have been told it is so again: what was in the making has ended, too, or the pod is
+ * gone. */
 static void end(struct ends *ends, struct ending *ending, enum ending_state state)
 {
     ending_set_state(ending, state);

@@ -102,9 +102,10 @@ static bool is_reserved(const struct allocation *allocation, const struct reques
            ids_equal(&allocation->ids, &token->ids) && ids_equal(&allocation->asked, asked);
 }
 
-/* A running container holds what its token says, whatever the checkpoint has, and whatever becomes
- * of a create for its next attempt; not if the list is older than what we have heard of that
- * container name since. */
+/* A running container holds what its token says, whatever the checkpoint has; not if the list is
+ * older than what we have heard of that container name since. While a create for its next attempt
+ * has reserved the same, that stays whatever becomes of the create; where it has reserved others,
+ * what runs is rebuilt by the first list behind the create's end. */
 static bool rebuild_one(struct state *state, const struct listed_sandboxes *told,
                         const struct devicemgr_container *container, const struct sandbox *sandbox,
                         const struct request_item *token, const struct ids *asked)

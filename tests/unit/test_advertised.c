@@ -517,7 +517,6 @@ static void what_does_not_fit_comes_in_the_next_message(void **state)
     }
 }
 
-/* Says so on stderr. */
 /* Two lists of which one fits; the older has changed since. Its changes must not come before it. */
 static void a_list_comes_before_its_changes(void **state)
 {
@@ -553,6 +552,7 @@ static void a_list_comes_before_its_changes(void **state)
     free(ids[1]);
 }
 
+/* Says so on stderr. */
 static void a_list_for_no_message_is_not_shown(void **state)
 {
     struct fixture *f = *state;

@@ -1209,8 +1209,8 @@ static void example_is_the_defaults(void **state)
     config_fini(&defaults);
 }
 
-/* Makes the example's commented [[device]] tables real: "# key = ..." below the first "# [[". */
-/* And on is what [[shutdown.period]] cannot do without. */
+/* Makes the example's commented [[device]] tables real: "# key = ..." below the first "# [[",
+ * and switches on what [[shutdown.period]] cannot do without. */
 static void uncomment_devices(char *text)
 {
     char *from = strstr(text, "# [[device]]"), *to = from;

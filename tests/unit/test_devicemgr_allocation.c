@@ -191,7 +191,6 @@ static void confirm(struct allocation *a)
     allocation_confirm(a, "");
 }
 
-/* Tried in a process of its own, whose last words nobody needs to read. */
 /* What a container says stays whatever becomes of the row that a create has queued. */
 static void a_row_of_one_that_was_found_stays(void **state)
 {
@@ -211,6 +210,7 @@ static void a_row_of_one_that_was_found_stays(void **state)
     allocations_fini(&table);
 }
 
+/* Tried in a process of its own, whose last words nobody needs to read. */
 static void assert_aborts(void (*move)(struct allocation *), struct allocation *a)
 {
     int status = 0;
