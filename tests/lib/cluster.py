@@ -27,7 +27,7 @@ PLUGINS = (GPUS, DevicePlugin(ONE, ["one0"]))  # of most tests
 # What a kubelet needs for a pod may be tried again each 11 to 15 s.
 PATIENCE_S = 3 * GENEROUS_S
 _PAUSE_S = 0.1
-_PODS = "/api/v1/namespaces/default/pods"
+PODS = "/api/v1/namespaces/default/pods"
 _BUDGETS = "/apis/policy/v1/namespaces/default/poddisruptionbudgets"
 
 
@@ -130,13 +130,16 @@ class Cluster:
     # ---- pods ----
 
     def create(self, manifest):
-        seen = Seen(self.plane.api.create(_PODS, manifest))
+        seen = Seen(self.plane.api.create(PODS, manifest))
         self._uids[seen.name] = seen.uid
         return seen
 
     def pods(self):
         """{name: Seen}"""
-        return {one["metadata"]["name"]: Seen(one) for one in self.plane.api.get(_PODS)["items"]}
+        return {one["metadata"]["name"]: Seen(one) for one in self.pod_manifests()}
+
+    def pod_manifests(self):
+        return self.plane.api.get(PODS)["items"]
 
     def get(self, name):
         """None if it is gone."""
@@ -146,7 +149,7 @@ class Cluster:
         """`force`: the API server forgets them at once, whatever the node does."""
         options = {"gracePeriodSeconds": 0} if force else {}
         for name in names:
-            self.plane.api.delete(f"{_PODS}/{name}", **options)
+            self.plane.api.delete(f"{PODS}/{name}", **options)
 
     def wait_running(self, *names):
         """Until all of them are; their Seen in that order."""
@@ -217,7 +220,7 @@ class Cluster:
 
     def let_go(self, name):
         """Takes the finalizers off a pod."""
-        self.plane.api.patch(f"{_PODS}/{name}", {"metadata": {"finalizers": None}})
+        self.plane.api.patch(f"{PODS}/{name}", {"metadata": {"finalizers": None}})
 
     # ---- what its containers said ----
 

@@ -11,7 +11,7 @@ import os
 import sys
 
 import images
-from cluster import Cluster
+from cluster import PODS, Cluster
 from kube_api import ApiError
 from kube_claims import CLAIMS, CLASSES, SLICES, TEMPLATES, by_name, device_class, from_template, template
 from kube_node import DRIVER_PROGRAM, V1BETA1, DraDriver
@@ -23,6 +23,7 @@ GPUS = DraDriver(GPU, tuple(f"dgpu{number}" for number in range(12)))
 NETS = DraDriver(NET, tuple(f"dnet{number}" for number in range(12)), services=(V1BETA1,))
 DRIVERS = (GPUS, NETS)
 EXTENDED = "example.com/gpu"  # the resource that is GPUs', too
+_CLAIM_OF_POD = "resource.kubernetes.io/pod-claim-name"  # of a claim that is made from a template: which of the pod's
 # Of which claims are made, by the name of their request: two pods may have a third claim.
 _TEMPLATES = {"gpu": (GPU, 1), "net": (NET, 1), "gpus": (GPU, 2)}
 
@@ -49,6 +50,16 @@ def driver_pod(name, driver, **more):
             "volumeMounts": [{"name": one["name"], "mountPath": path}
                              for one, path in zip(volumes, paths)]}
     return pod(name, runs, volumes=volumes, **more)
+
+
+def _templated(manifest):
+    return [one["name"] for one in manifest["spec"].get("resourceClaims", [])
+            if "resourceClaimTemplateName" in one]
+
+
+def _lacks_entries(manifest):
+    entries = manifest.get("status", {}).get("resourceClaimStatuses", [])
+    return not set(_templated(manifest)) <= {one["name"] for one in entries}
 
 
 class DraCluster(Cluster):
@@ -96,6 +107,29 @@ class DraCluster(Cluster):
         self.wait_ready()
 
     # ---- claims ----
+
+    def pod_manifests(self):
+        """Where a pod has claims of two templates, Kubernetes 1.36's controller, if what it has read is old, applies
+        one's entry in the pod's status without the other's, which is gone with that (kubernetes/kubernetes#138407),
+        and the kubelet waits for it for ever: it is put back here, as a later controller does."""
+        pods = super().pod_manifests()
+        lacking = [one for one in pods if "nodeName" in one["spec"] and _lacks_entries(one)]
+        claims = self.claims().values() if lacking else ()
+        for one in lacking:
+            entries = [{"name": claim["metadata"]["annotations"][_CLAIM_OF_POD],
+                        "resourceClaimName": claim["metadata"]["name"]} for claim in claims
+                       if any(owner["uid"] == one["metadata"]["uid"]
+                              for owner in claim["metadata"].get("ownerReferences", []))]
+            if {each["name"] for each in entries} == set(_templated(one)):
+                self._patch_status(one["metadata"]["name"], {"resourceClaimStatuses": entries})
+        return pods
+
+    def _patch_status(self, pod_name, status):
+        try:
+            self.plane.api.patch(f"{PODS}/{pod_name}/status", {"status": status})
+        except ApiError as error:
+            if error.status != 404:
+                raise
 
     def create_claim(self, manifest):
         return self.plane.api.create(CLAIMS, manifest)
