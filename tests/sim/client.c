@@ -248,6 +248,7 @@ static bool tell_create(struct world *w, const struct pod_sim *pod, const struct
     request.pod_annotations_len = texts.requests.len;
     if (create->deadline_ms != UINT64_MAX)
         request.deadline_ms = create->deadline_ms - w->now_ms + shim_now_ms(w);
+    releaser_note_create(w, create->uid);
     decided = devicemgr_create(w->shim.core, shim_now_ms(w), create->number, &request);
     texts_fini(&texts);
     return decided;

@@ -26,6 +26,11 @@ bool releaser_took(const struct world *w, unsigned uid)
     return w->releaser.asked[uid % RELEASER_UIDS_MAX];
 }
 
+void releaser_note_create(struct world *w, unsigned uid)
+{
+    w->releaser.created = w->releaser.created || w->releaser.uid == uid;
+}
+
 /* What the pod has is its own no more, or may not be: nobody is judged by it. */
 static void forget_claims(struct world *w, unsigned uid)
 {
@@ -60,6 +65,7 @@ static void ask(struct world *w, struct rng *rng)
     releaser->uid = uid;
     releaser->dry = rng_percent(rng, DRY_PERCENT);
     releaser->asked_ms = w->now_ms;
+    releaser->created = false;
     if (!releaser->dry)
         forget_claims(w, uid);
     snprintf(name, sizeof name, "u%u", uid);
@@ -124,16 +130,19 @@ static bool has_any(const struct rt_container *c)
     return mask != 0;
 }
 
-static void check_released(struct world *w, unsigned uid, uint64_t asked_ms)
+static void check_released(struct world *w, const struct releaser *was)
 {
+    unsigned uid = was->uid;
+
     for (size_t i = 0; i < w->runtime.containers_end; i++) {
         const struct rt_container *c = &w->runtime.containers[i];
 
-        check_that(w, !runtime_live(c) || c->uid != uid || !has_any(c) || c->made_ms >= asked_ms,
+        check_that(w,
+                   !runtime_live(c) || c->uid != uid || !has_any(c) || c->made_ms >= was->asked_ms,
                    "a pod is released only if no container runs with them: c%u of u%u", c->id, uid);
     }
     check_that(w,
-               w->store.reset || rows_of(w, uid) == 0 || runtime_runs(w, uid) ||
+               w->store.reset || rows_of(w, uid) == 0 || runtime_runs(w, uid) || was->created ||
                    client_find_of(w, uid, POD_CONTAINERS_MAX),
                "what is released is so in the store: u%u", uid);
     count_add(COUNT_RELEASED);
@@ -162,7 +171,7 @@ static void check_refused(struct world *w, const struct releaser *was,
                        "the runtime's word on a release is waited for");
             break;
         }
-        check_that(w, w->shim.draining || may_be_there(w, was->uid),
+        check_that(w, w->shim.draining || w->shim.late || may_be_there(w, was->uid),
                    "a release is refused for a reason: u%u, %s", was->uid, steered->message);
         count_add(COUNT_RELEASE_REFUSED);
         break;
@@ -186,6 +195,6 @@ void releaser_answered(struct world *w, uint64_t number, const struct devicemgr_
         check_refused(w, &was, steered);
     } else if (!was.dry) {
         forget_claims(w, was.uid);
-        check_released(w, was.uid, was.asked_ms);
+        check_released(w, &was);
     }
 }

@@ -22,6 +22,7 @@ struct releaser {
     uint64_t number; /* of what is asked; 0: nothing is */
     unsigned uid;
     bool dry;
+    bool created; /* the pod has asked for a container since */
     uint64_t asked_ms;
     bool asked[RELEASER_UIDS_MAX]; /* of which pods it ever was to take some */
 };
@@ -32,6 +33,8 @@ void releaser_init(struct world *w);
 void releaser_answered(struct world *w, uint64_t number, const struct devicemgr_steered *steered);
 /* A shim starts: what was asked of the one before is not answered. */
 void releaser_shim_started(struct world *w);
+/* The pod asks for a container. */
+void releaser_note_create(struct world *w, unsigned uid);
 /* Whether the pod may be losing its devices. */
 bool releaser_takes(const struct world *w, unsigned uid);
 /* Or may have: what cannot be stored at once goes later. */
