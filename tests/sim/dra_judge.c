@@ -49,6 +49,12 @@ void dra_judge_store_reset(struct world *w)
 
 /* ---- a driver is asked ---- */
 
+/* It is prepared anew, and is not unprepared before, under a container that may run with it. */
+static bool may_be_taken_back(struct world *w, size_t owed, size_t driver)
+{
+    return dra_waits(&w->dra, owed, driver, true) && dra_may_be_used(w, owed, driver);
+}
+
 /* Whether what the driver has of the claim must be gone before the other is prepared. */
 static void check_owed(struct world *w, const struct dra_op *op)
 {
@@ -59,7 +65,9 @@ static void check_owed(struct world *w, const struct dra_op *op)
         bool tried = truth->tried || truth->tried_run == w->shim.runs;
         bool apart = strcmp(dra_pool_name(truth->device), pool) != 0;
 
-        check_that(w, !truth->owed || truth->unknown || (tried && apart),
+        check_that(w,
+                   !truth->owed || truth->unknown || (tried && apart) ||
+                       may_be_taken_back(w, i, op->driver),
                    "c%zu is prepared by driver %zu before c%zu is unprepared", op->claim,
                    op->driver, i);
     }
