@@ -92,6 +92,8 @@ static void on_commit(void *user, uint64_t commit, const struct devicemgr_record
         home_note(h, "commit has %d %s %s%s", (int)records[i].kind, records[i].key[0],
                   records[i].key[1], records[i].value ? "" : ", deleted");
         rows_add(&h->pending, &records[i]);
+        if (records[i].kind == DEVICEMGR_RECORD_CLAIM && !records[i].value)
+            h->claims[home_claim_find(records[i].key[0])].said = false; /* it is forgotten */
     }
     for (size_t d = 0; d < HW_DRIVERS; d++) {
         h->drivers[d].carried = h->drivers[d].moved;
