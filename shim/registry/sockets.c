@@ -58,7 +58,8 @@ struct sockets {
     unsigned names;
     int error;           /* of the last look */
     uint64_t failing_ms; /* since when none was a success; only with `error` */
-    int shortage;        /* of this look: without what we must have to see all of it; an errno */
+    int shortage;        /* of this look: why not all of it was seen, so that more may be there; an
+                          * errno */
     bool unwatched;      /* something is not told by inotify */
     bool too_many;       /* something was left out, */
     bool told_many;      /* and the log says so */
@@ -191,7 +192,7 @@ static void look_at_names(struct sockets *s, DIR *directory, const char *path, u
 {
     const struct dirent *entry;
 
-    while ((entry = readdir(directory))) {
+    while (errno = 0, (entry = readdir(directory))) {
         if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0)
             continue;
         if (++s->names > REGISTRY_NAMES_MAX) {
@@ -200,6 +201,8 @@ static void look_at_names(struct sockets *s, DIR *directory, const char *path, u
         }
         look_at_name(s, dirfd(directory), entry, path, depth);
     }
+    if (errno != 0)
+        s->shortage = errno;
 }
 
 /* Watched first, so that what comes while it is read is told. 0 or a negative errno. */

@@ -1,6 +1,9 @@
 /* shim/registry/sockets.c on a real file system. */
 #include "tests/unit/test_wait.h"
 
+#include <dirent.h>
+#include <dlfcn.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
@@ -370,6 +373,41 @@ static void without_descriptors_nothing_has_gone(void **state)
     }
 }
 
+static bool disk_fails;
+
+/* In the place of the C library's. */
+struct dirent *readdir(DIR *directory)
+{
+    struct dirent *(*next)(DIR *) = (struct dirent * (*)(DIR *)) dlsym(RTLD_NEXT, "readdir");
+
+    if (!disk_fails)
+        return next(directory);
+    errno = EIO;
+    return NULL;
+}
+
+/* Of a directory that cannot be read to its end nobody knows what is in the rest. */
+static void a_disk_that_fails_takes_nothing_away(void **state)
+{
+    struct fixture f;
+    uint64_t since_ms;
+
+    prepare(&f, state);
+    make_socket(&f, "a.sock");
+    begin(&f);
+    WAIT(f.world, f.there == 1);
+    disk_fails = true;
+    make_socket(&f, "b.sock"); /* so it is looked at, which logs an error */
+    WAIT(f.world, sockets_trouble(f.sockets, &since_ms));
+    assert_string_equal(sockets_trouble(f.sockets, &since_ms), "Input/output error");
+    assert_string_equal(f.events, "+a.sock");
+    disk_fails = false;
+    WAIT(f.world, f.there == 2);
+    assert_null(sockets_trouble(f.sockets, &since_ms));
+    assert_string_equal(f.events, "+a.sock+b.sock");
+    stop(&f);
+}
+
 static void an_overflow_of_events_loses_nothing(void **state)
 {
     struct fixture f;
@@ -455,6 +493,7 @@ int main(void)
         TEST(the_directory_may_be_removed),
         TEST(what_is_in_its_way_is_told_and_may_go),
         TEST(without_descriptors_nothing_has_gone),
+        TEST(a_disk_that_fails_takes_nothing_away),
         TEST(an_overflow_of_events_loses_nothing),
         TEST(thousands_of_files_cost_no_socket),
         TEST(there_are_bounds),
