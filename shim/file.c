@@ -41,14 +41,14 @@ int file_read_text(const char *path, char *text, size_t bytes)
     return (int)len;
 }
 
-static int write_all(int fd, const uint8_t *bytes, size_t len)
+int file_write(int fd, const void *bytes, size_t len)
 {
-    ssize_t n;
+    for (size_t done = 0; done < len;) {
+        ssize_t n = write(fd, (const uint8_t *)bytes + done, len - done);
 
-    for (size_t done = 0; done<len; done += n> 0 ? (size_t)n : 0) {
-        n = write(fd, bytes + done, len - done);
         if (n < 0 && errno != EINTR)
             return -errno;
+        done += n > 0 ? (size_t)n : 0;
     }
     return 0;
 }
@@ -78,7 +78,7 @@ static int replace(const char *path, const void *bytes, size_t len, bool synced)
     fd = open(beside, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
     if (fd < 0)
         return -errno;
-    err = write_all(fd, bytes, len);
+    err = file_write(fd, bytes, len);
     if (!err && synced && fsync(fd) < 0)
         err = -errno;
     if (close(fd) < 0 && !err)

@@ -9,6 +9,9 @@
 /* Reads `bytes` of `fd`, or as many as there are, into `out`. 0 and *len, or a negative errno. */
 int file_read(int fd, void *out, size_t bytes, size_t *len) __attribute__((warn_unused_result));
 
+/* Writes all of it to `fd`, which blocks. 0, or a negative errno: a part of it may be written. */
+int file_write(int fd, const void *bytes, size_t len) __attribute__((warn_unused_result));
+
 /* The text of a file that fits `text` with a NUL behind it; of a longer one its beginning. Not
  * through a symlink, nor waiting for a pipe. The length, or a negative errno. */
 int file_read_text(const char *path, char *text, size_t bytes) __attribute__((warn_unused_result));

@@ -14,6 +14,8 @@
 #include "shim/checkpoint_json.h"
 #include "shim/ctl/beside.h"
 #include "shim/ctl/commands.h"
+#include "shim/file.h"
+#include "shim/must.h"
 #include "shim/rpc/rpc.h"
 
 /* ---- what the daemon sends ---- */
@@ -53,16 +55,30 @@ static json_t *read_file(const struct command_run *run, const char *file,
 
 /* ---- the command ---- */
 
-/* To a file that only its owner reads, and that was not there. */
+/* 0 or a negative errno, with which a part of it may be written. */
+static int write_document(int fd, const json_t *all)
+{
+    char *text = must(json_dumps(all, JSON_INDENT(2)));
+    int err = file_write(fd, text, strlen(text));
+
+    free(text);
+    return err ? err : file_write(fd, "\n", 1);
+}
+
+/* To a file that only its owner reads, and that was not there; nor is it after a failure. */
 static bool write_file(const char *path, const json_t *all, struct client_failure *failure)
 {
     int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    int err = fd < 0 ? -errno : write_document(fd, all);
 
-    if (fd >= 0 && json_dumpfd(all, fd, JSON_INDENT(2)) == 0 && write(fd, "\n", 1) == 1 &&
-        close(fd) == 0)
+    if (fd >= 0 && close(fd) < 0 && !err)
+        err = -errno;
+    if (!err)
         return true;
+    if (fd >= 0)
+        unlink(path);
     failure->code = RPC_UNKNOWN;
-    snprintf(failure->words, sizeof failure->words, "%s: %s", path, strerror(errno));
+    snprintf(failure->words, sizeof failure->words, "%s: %s", path, strerror(-err));
     return false;
 }
 

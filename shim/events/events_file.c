@@ -46,18 +46,6 @@ int events_file_read(const char *path, uint8_t **bytes, size_t *len)
     return err;
 }
 
-static int write_all(int fd, const uint8_t *bytes, size_t len)
-{
-    for (size_t done = 0; done < len;) {
-        ssize_t n = write(fd, bytes + done, len - done);
-
-        if (n < 0 && errno != EINTR)
-            return -errno;
-        done += n > 0 ? (size_t)n : 0;
-    }
-    return 0;
-}
-
 int events_file_append(const char *path, size_t before, const uint8_t *bytes, size_t len)
 {
     int fd = open(path, O_WRONLY | O_APPEND | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0600);
@@ -70,7 +58,7 @@ int events_file_append(const char *path, size_t before, const uint8_t *bytes, si
     if (!err && size != before)
         err = -ESTALE;
     if (!err) {
-        err = write_all(fd, bytes, len);
+        err = file_write(fd, bytes, len);
         if (err && ftruncate(fd, (off_t)before) < 0)
             err = -errno;
     }

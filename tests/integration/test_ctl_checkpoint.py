@@ -118,6 +118,15 @@ def test_into_a_file_of_its_own(served, directory):
     assert (done.returncode, done.stdout) == (1, "") and "File exists" in done.stderr
 
 
+def test_a_file_that_cannot_be_written_whole_is_none(served, directory):
+    """A part of it would be in the way of the next."""
+    path = directory / "part.json"
+    done = ctl(served, "checkpoint", "export", "-f", str(path),
+               prefix=("env", "--ignore-signal=XFSZ", "prlimit", "--fsize=16"))
+    assert (done.returncode, done.stdout) == (1, "") and "File too large" in done.stderr
+    assert not path.exists()
+
+
 def test_what_is_damaged_is_left_out(served, client):
     client.run(client.run_pod("a-name-to-find"), "main", annotations=by_token(GPU, "g0"))
     flip(served, b"a-name-to-find")
