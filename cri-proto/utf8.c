@@ -33,6 +33,17 @@ size_t utf8_character_bytes(const char *text, size_t len)
     return bytes;
 }
 
+size_t utf8_control_bytes(const char *text, size_t len)
+{
+    const unsigned char *s = (const unsigned char *)text;
+
+    if (len == 0)
+        return 0;
+    if (s[0] < ' ' || s[0] == 0x7f)
+        return 1;
+    return s[0] == 0xc2 && len > 1 && s[1] >= 0x80 && s[1] < 0xa0 ? 2 : 0;
+}
+
 bool utf8_is_text(const char *text)
 {
     size_t bytes;

@@ -13,5 +13,8 @@ size_t utf8_character_bytes(const char *text, size_t len);
 /* Whether the NUL-terminated `text` is UTF-8: nothing overlong, no surrogates, nothing past U+10FFFF,
  * as JSON and a Go peer want it; protobuf-c does not look. */
 bool utf8_is_text(const char *text);
+/* Bytes of the control character at `text`, of which `len` may be read; 0: another stands there. Those
+ * above ASCII (U+0080 to U+009F) are some, too: terminals obey them. */
+size_t utf8_control_bytes(const char *text, size_t len);
 
 #endif

@@ -8,8 +8,7 @@
 
 void checkpoint_report_put_text(FILE *out, const char *text)
 {
-    for (; *text; text++)
-        fputc(printable(*text), out);
+    put_printable(out, text);
 }
 
 void checkpoint_report_put_counts(FILE *out, const struct checkpoint_report *report)

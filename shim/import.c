@@ -11,7 +11,7 @@
 #include "devicemgr/things/mem.h"
 #include "shim/boot.h"
 #include "shim/kubelet/checkpoint_file.h"
-#include "shim/put_name.h"
+#include "shim/printable.h"
 
 struct key {
     char *text;
@@ -90,14 +90,14 @@ static void say_row(const struct kubelet_row *row, bool kept)
 
     if (allocation) {
         printf("pod ");
-        put_name(key[0]);
+        put_printable(stdout, key[0]);
         printf(", container ");
-        put_name(key[1]);
+        put_printable(stdout, key[1]);
         printf(": ");
     } else {
         printf("resource ");
     }
-    put_name(allocation ? key[2] : key[0]);
+    put_printable(stdout, allocation ? key[2] : key[0]);
     printf(": %zu device%s", row->devices, row->devices == 1 ? "" : "s");
     if (kept)
         printf("; there already, kept as it was");

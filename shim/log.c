@@ -286,8 +286,7 @@ write_line(enum log_level level, const struct log_about *about, const char *form
     if (len < 0)
         return;
     line.text_len = len < (int)sizeof text ? (size_t)len : sizeof text - 1;
-    for (char *p = text; p < text + line.text_len; p++)
-        *p = printable(*p);
+    make_printable(text);
     if (repeats(&line))
         return;
     tell_same();

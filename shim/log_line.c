@@ -8,7 +8,6 @@
 
 #include "cri-proto/utf8.h"
 #include "shim/log_kind.h"
-#include "shim/printable.h"
 
 /* What a form still writes behind the text. */
 #define END_BYTES_MAX 4
@@ -113,7 +112,7 @@ static void put_escaped(struct writer *w, const char *text, size_t len)
 {
     for (size_t i = 0, n; i < len; i += n ? n : 1) {
         n = utf8_character_bytes(text + i, len - i);
-        if (n == 0 || is_control(text[i]))
+        if (n == 0 || utf8_control_bytes(text + i, len - i) > 0)
             put(w, "?", 1);
         else if (text[i] == '"' || text[i] == '\\')
             put(w, (char[]){'\\', text[i]}, 2);
@@ -166,8 +165,10 @@ static void put_field(struct writer *w, const char *name, const char *value, siz
 {
     put_text(w, name);
     put_text(w, "=");
-    for (size_t i = 0; i < len; i++)
-        put(w, (char[]){printable(value[i])}, 1);
+    for (size_t i = 0, n; i<len; i += n> 0 ? n : 1) {
+        n = utf8_control_bytes(value + i, len - i);
+        put(w, n > 0 ? "?" : value + i, 1);
+    }
     put_text(w, "\n");
 }
 

@@ -5,19 +5,32 @@
 #ifndef SHIM_PRINTABLE_H
 #define SHIM_PRINTABLE_H
 
-#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
 
-static inline bool is_control(char c)
+#include "cri-proto/utf8.h"
+
+/* Each byte of a control character becomes '?'. */
+static inline void make_printable(char *text)
 {
-    return (unsigned char)c < ' ' || c == 0x7f;
+    while (*text) {
+        size_t n = utf8_control_bytes(text, SIZE_MAX);
+
+        memset(text, '?', n);
+        text += n > 0 ? n : 1;
+    }
 }
 
-/* What is shown of it. */
-static inline char printable(char c)
+/* Each control character is a '?'. */
+static inline void put_printable(FILE *out, const char *text)
 {
-    if (is_control(c))
-        return '?';
-    return c;
+    while (*text) {
+        size_t n = utf8_control_bytes(text, SIZE_MAX);
+
+        fputc(n > 0 ? '?' : *text, out);
+        text += n > 0 ? n : 1;
+    }
 }
 
 #endif

@@ -7,7 +7,7 @@
 
 #include "cri-proto/token.h"
 #include "shim/kubelet/checkpoint_file.h"
-#include "shim/put_name.h"
+#include "shim/printable.h"
 
 static bool has_token(const struct kubelet_allocation *allocation)
 {
@@ -22,14 +22,14 @@ static bool has_token(const struct kubelet_allocation *allocation)
 
 static void say(const struct kubelet_allocation *allocation)
 {
-    put_name(allocation->pod_uid);
+    put_printable(stdout, allocation->pod_uid);
     putchar('\t');
-    put_name(allocation->container);
+    put_printable(stdout, allocation->container);
     putchar('\t');
-    put_name(allocation->resource);
+    put_printable(stdout, allocation->resource);
     for (size_t i = 0; i < allocation->devices_len; i++) {
         putchar(i == 0 ? '\t' : ',');
-        put_name(allocation->devices[i].id);
+        put_printable(stdout, allocation->devices[i].id);
     }
     putchar('\n');
 }

@@ -17,20 +17,20 @@ static const char *append(struct text *text, const char *s, size_t len_max)
     if (len_max > sizeof text->buf - 1)
         len_max = sizeof text->buf - 1;
     while (*s) {
-        size_t bytes = utf8_character_bytes(s, SIZE_MAX);
+        size_t bytes = utf8_character_bytes(s, SIZE_MAX), put = bytes;
         const char *from = s;
 
-        if (*s == '\n' || *s == '\t' || *s == '\r')
+        if (*s == '\n' || *s == '\t' || *s == '\r') {
             from = " ";
-        else if (bytes == 0 || (unsigned char)*s < ' ' || *s == 0x7f)
+        } else if (bytes == 0 || utf8_control_bytes(s, SIZE_MAX) > 0) {
             from = "?";
-        if (bytes == 0)
-            bytes = 1;
-        if (text->len + bytes > len_max)
+            put = 1;
+        }
+        if (text->len + put > len_max)
             break;
-        memcpy(text->buf + text->len, from, bytes);
-        text->len += bytes;
-        s += bytes;
+        memcpy(text->buf + text->len, from, put);
+        text->len += put;
+        s += bytes > 0 ? bytes : 1;
     }
     text->buf[text->len] = '\0';
     return s;

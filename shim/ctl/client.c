@@ -89,12 +89,6 @@ static const struct rpc_call_ops CALL_OPS = {.message = on_message, .done = on_d
 
 /* ---- failures, in words ---- */
 
-static void make_printable(char *words)
-{
-    for (; *words; words++)
-        *words = printable(*words);
-}
-
 static void explain(const struct client *client, struct client_failure *failure)
 {
     size_t size = sizeof failure->words;

@@ -30,35 +30,28 @@ static void put_ids(FILE *out, const Control__V1__Event *event)
     for (size_t i = 0; i < event->n_ids; i++) {
         if (i > 0)
             fputc(',', out);
-        for (const char *c = event->ids[i]; *c; c++)
-            fputc(printable(*c), out);
+        put_printable(out, event->ids[i]);
     }
     if (event->ids_total > event->n_ids)
         fprintf(out, "%s(%" PRIu64 " more)", event->n_ids > 0 ? " " : "",
                 event->ids_total - event->n_ids);
 }
 
-static void put_text(FILE *out, const char *text)
-{
-    for (; *text; text++)
-        fputc(printable(*text), out);
-}
-
 static void put_pod(FILE *out, const Control__V1__Event *event)
 {
     if (event->pod_name[0]) {
-        put_text(out, event->pod_namespace);
+        put_printable(out, event->pod_namespace);
         fputc('/', out);
     }
-    put_text(out, event->pod_name[0] ? event->pod_name : event->pod_uid);
+    put_printable(out, event->pod_name[0] ? event->pod_name : event->pod_uid);
 }
 
 static void put_claim(FILE *out, const Control__V1__Event *event)
 {
     fputs("claim ", out);
-    put_text(out, event->claim_namespace);
+    put_printable(out, event->claim_namespace);
     fputc('/', out);
-    put_text(out, event->claim_name);
+    put_printable(out, event->claim_name);
 }
 
 static void put_cell(struct table *table, void (*put)(FILE *, const Control__V1__Event *),
@@ -112,7 +105,7 @@ static void put_line(const struct show *show, const Control__V1__Event *event)
     fprintf(show->out, "%s %-14s", answer_time(event->last_ms, time), event->kind);
     if (event->resource[0]) {
         fputc(' ', show->out);
-        put_text(show->out, event->resource);
+        put_printable(show->out, event->resource);
     }
     if (event->ids_total > 0) {
         fputs(" [", show->out);
@@ -123,7 +116,7 @@ static void put_line(const struct show *show, const Control__V1__Event *event)
         fputc(' ', show->out);
         put_pod(show->out, event);
         fputc('/', show->out);
-        put_text(show->out, event->container);
+        put_printable(show->out, event->container);
     }
     if (event->claim_uid[0]) {
         fputc(' ', show->out);
@@ -133,7 +126,7 @@ static void put_line(const struct show *show, const Control__V1__Event *event)
         fprintf(show->out, " x%" PRIu64, event->times);
     if (event->text[0])
         fputs(": ", show->out);
-    put_text(show->out, event->text);
+    put_printable(show->out, event->text);
     fputc('\n', show->out);
 }
 

@@ -27,8 +27,7 @@ bool show_format_parse(const char *name, enum show_format *out)
 
 void show_put(const struct show *show, const char *text)
 {
-    for (; *text; text++)
-        fputc(printable(*text), show->out);
+    put_printable(show->out, text);
 }
 
 const char *show_age(uint64_t ms, char out[static SHOW_AGE_BYTES])

@@ -8,6 +8,7 @@
 #include "devicemgr/things/text.h"
 #include "shim/hash.h"
 #include "shim/must.h"
+#include "shim/printable.h"
 
 /* ---- one piece of memory ---- */
 
@@ -28,16 +29,13 @@ static size_t whole_len(const char *text, size_t len)
     return cut;
 }
 
-static void make_printable(char *text)
+static void make_good(char *text)
 {
-    bool good = utf8_is_text(text);
-
-    for (; *text; text++) {
-        unsigned char c = (unsigned char)*text;
-
-        if (c < ' ' || c == 0x7f || (!good && c >= 0x80))
-            *text = '?';
+    if (!utf8_is_text(text)) {
+        for (char *c = text; *c; c++)
+            *c = (unsigned char)*c < 0x80 ? *c : '?';
     }
+    make_printable(text);
 }
 
 static char *put(char **end, const char *text, size_t bytes_max)
@@ -51,7 +49,7 @@ static char *put(char **end, const char *text, size_t bytes_max)
         memcpy(copy, text, len);
     }
     copy[len] = '\0';
-    make_printable(copy);
+    make_good(copy);
     return copy;
 }
 

@@ -14,6 +14,12 @@ static void control_characters_do_not_get_through(void **state)
     (void)state;
     text_add(&text, "%s", "a\x1b[31m\nb\tc\rd\x7f");
     assert_string_equal(text.buf, "a?[31m b c d?");
+    text = (struct text){0};
+    text_add(&text, "%s",
+             "\xc2\x9b"
+             "31m\xc2\x85"
+             "b\xc2\xa0\xc2");
+    assert_string_equal(text.buf, "?31m?b\xc2\xa0?");
 }
 
 static void only_utf8_gets_through(void **state)

@@ -64,6 +64,12 @@ static void texts_are_printable_whole_and_bounded(void **state)
     assert_memory_equal(event->resource, "a?b?", 4);
     assert_string_equal(event->pod_uid, "");
     event_free(event);
+    said = (struct event_said){.kind = "lost",
+                               .text = "\xc2\x9b"
+                                       "31m\xc3\xa4"};
+    event = event_new(&said, &NOW);
+    assert_string_equal(event->text, "??31m\xc3\xa4");
+    event_free(event);
 }
 
 static void ids_that_do_not_fit_are_counted(void **state)

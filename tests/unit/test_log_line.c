@@ -59,6 +59,19 @@ static void json(void **state)
                              "\"msg\":\"say \\\"a\\\\b\\\" \xc3\xbc\"}\n");
 }
 
+static void no_control_character_gets_through(void **state)
+{
+    struct log_line line = line_of("text");
+
+    (void)state;
+    line.about.pod = "a\n\x1b\xc2\x9b"
+                     "31m\xc2\xa0";
+    make(LOG_FORM_JOURNAL, &line);
+    assert_non_null(strstr(out, "\nPOD=a???31m\xc2\xa0\n"));
+    make(LOG_FORM_LOGFMT, &line);
+    assert_non_null(strstr(out, " pod=\"a???31m\xc2\xa0\" "));
+}
+
 /* Every text of up to three bytes of those that UTF-8 and JSON treat by themselves. */
 static void any_bytes_are_json(void **state)
 {
@@ -129,6 +142,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(logfmt),
         cmocka_unit_test(json),
+        cmocka_unit_test(no_control_character_gets_through),
         cmocka_unit_test(any_bytes_are_json),
         cmocka_unit_test(what_is_too_long_is_cut),
         cmocka_unit_test(a_kind_has_a_name_and_an_id_of_its_own),

@@ -19,9 +19,28 @@ static void what_is_cut_off_is_no_character(void **state)
     }
 }
 
+static void control_characters_are_those_above_ascii_too(void **state)
+{
+    (void)state;
+    assert_int_equal(utf8_control_bytes("", 1), 1);
+    assert_int_equal(utf8_control_bytes("\x1b", SIZE_MAX), 1);
+    assert_int_equal(utf8_control_bytes("\x7f", SIZE_MAX), 1);
+    assert_int_equal(utf8_control_bytes("\xc2\x80", SIZE_MAX), 2);
+    assert_int_equal(utf8_control_bytes("\xc2\x9f", SIZE_MAX), 2);
+    assert_int_equal(utf8_control_bytes("\xc2\x9f", 1), 0);
+    assert_int_equal(utf8_control_bytes("\xc2\xa0", SIZE_MAX), 0);
+    assert_int_equal(utf8_control_bytes("\xc3\x85", SIZE_MAX), 0);
+    assert_int_equal(utf8_control_bytes("\xc2", SIZE_MAX), 0);
+    assert_int_equal(utf8_control_bytes(" ", SIZE_MAX), 0);
+    assert_int_equal(utf8_control_bytes("\n", 0), 0);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(what_is_cut_off_is_no_character)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_is_cut_off_is_no_character),
+        cmocka_unit_test(control_characters_are_those_above_ascii_too),
+    };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
