@@ -80,6 +80,11 @@ bool home_shim_is_stored(const struct home_world *h)
     return !h->commit && !h->store_fails;
 }
 
+static void forget_answer(struct hw_claim *claim)
+{
+    claim->said = claim->answered = false;
+}
+
 static void on_commit(void *user, uint64_t commit, const struct devicemgr_record *records,
                       size_t records_len)
 {
@@ -93,7 +98,7 @@ static void on_commit(void *user, uint64_t commit, const struct devicemgr_record
                   records[i].key[1], records[i].value ? "" : ", deleted");
         rows_add(&h->pending, &records[i]);
         if (records[i].kind == DEVICEMGR_RECORD_CLAIM && !records[i].value)
-            h->claims[home_claim_find(records[i].key[0])].said = false; /* it is forgotten */
+            forget_answer(&h->claims[home_claim_find(records[i].key[0])]);
     }
     for (size_t d = 0; d < HW_DRIVERS; d++) {
         h->drivers[d].carried = h->drivers[d].moved;
