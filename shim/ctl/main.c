@@ -93,10 +93,18 @@ static void watch(const struct command_line *line, struct client *client)
     free(before);
 }
 
+/* 0 or a negative errno. Of a long text fputs(3) writes a part itself: after it has failed fflush(3)
+ * may find nothing that is left to do. */
+static int write_out(const char *text)
+{
+    return fputs(text, stdout) >= 0 && fflush(stdout) == 0 ? 0 : -errno;
+}
+
 static enum command_exit run(const struct command_line *line, struct client *client)
 {
     struct client_failure failure = {0};
     char *text;
+    int err;
 
     if (line->watch_s > 0) {
         watch(line, client);
@@ -107,12 +115,12 @@ static enum command_exit run(const struct command_line *line, struct client *cli
         say(&failure);
         return command_exit_of(&failure);
     }
-    fputs(text, stdout);
+    err = write_out(text);
     free(text);
-    if (fflush(stdout) == 0)
+    if (!err)
         return COMMAND_OK;
-    if (errno != EPIPE) /* whoever read it has enough */
-        fprintf(stderr, "error: the answer cannot be written: %s%s\n", strerror(errno),
+    if (err != -EPIPE) /* whoever read it has enough */
+        fprintf(stderr, "error: the answer cannot be written: %s%s\n", strerror(-err),
                 line->command->changes ? "; the command has done what it was to do" : "");
     return COMMAND_FAILED;
 }

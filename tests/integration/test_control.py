@@ -397,13 +397,16 @@ def test_a_wrong_command_line(directory, arguments, words, of):
     assert done.stderr == f"error: {words}; see cri-device-shimctl {of}--help\n"
 
 
-def test_an_answer_that_cannot_be_written(at_work):
-    """Is told, unless whoever read it has enough."""
-    with open("/dev/full", "wb") as full:
-        done = subprocess.run([CTL, "-s", at_work.control, "status"], check=False, stdout=full,
-                              stderr=subprocess.PIPE, text=True, timeout=60)
-    assert (done.returncode, done.stderr) == (
-        1, "error: the answer cannot be written: No space left on device\n")
+def test_an_answer_that_cannot_be_written(at_work, make_plugin):
+    """Is told, be it short or long, unless whoever read it has enough."""
+    make_plugin(at_work, "vendor.com/gpu", [f"a-device-with-a-long-name-{number:04}" for number in range(500)])
+    wait_until(lambda: len(ctl(at_work, "devices").stdout) > 20_000, "they are listed")
+    for command in ("status", "devices"):
+        with open("/dev/full", "wb") as full:
+            done = subprocess.run([CTL, "-s", at_work.control, command], check=False, stdout=full,
+                                  stderr=subprocess.PIPE, text=True, timeout=60)
+        assert (done.returncode, done.stderr) == (
+            1, "error: the answer cannot be written: No space left on device\n")
     ours, theirs = os.pipe()
     os.close(ours)
     with open(theirs, "wb") as gone:
