@@ -1,6 +1,6 @@
 /*
  * All that a person who is to help will ask for, in one file, and nothing that is secret: what the
- * commands that only read say, the machine, and the daemon's own log. Neither the settings' file
+ * commands that only read say, the machine, and the log of daemon, bridge and agent. Neither the settings' file
  * nor the checkpoint, which may have containers' environment in them.
  */
 #include "shim/ctl/commands.h"
@@ -26,7 +26,7 @@
 #define PIECE_BYTES_MAX (4u * 1024 * 1024)
 #define JOURNAL                                                                                    \
     "journalctl --no-pager -q -o short-iso -n 5000 -u cri-device-shim -u cri-device-shim-bridge "  \
-    "2>/dev/null"
+    "-u cri-device-shim-agent 2>/dev/null"
 
 struct support {
     const struct command_run *run;
@@ -169,8 +169,10 @@ static bool run(const struct command_run *command_run, struct client_failure *fa
         return fail(failure, path, strerror(errno));
     put_commands(&support);
     put_machine(&support);
-    if (archive_finish(support.archive) < 0)
-        return fail(failure, path, "it could not be written, and is not whole");
+    if (archive_finish(support.archive) < 0) {
+        unlink(path); /* a part of it would be in the way of the next */
+        return fail(failure, path, "it could not be written");
+    }
     if (command_run->show.format == SHOW_JSON) {
         json_t *all = must(json_object());
 

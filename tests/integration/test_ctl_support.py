@@ -80,9 +80,24 @@ def test_a_file_that_is_there_is_not_overwritten(at_work, directory):
     assert path.read_text() == "mine"
 
 
-def test_a_disk_that_is_full(at_work):
-    done = ctl(at_work, "support", "/dev/full")
-    assert done.returncode == 1
+def test_a_disk_that_is_full(at_work, directory):
+    """Nothing is left that would be in the way of the next try."""
+    path = directory / "whole.tar.gz"
+    done = ctl(at_work, "support", str(path), prefix=("env", "--ignore-signal=XFSZ", "prlimit", "--fsize=16"))
+    assert (done.returncode, done.stdout, done.stderr) == (1, "", f"error: {path}: it could not be written\n")
+    assert not path.exists()
+
+
+def test_the_log_of_all_three_is_in_it(at_work, directory):
+    """There is no journal here: what is asked of it is what is taken."""
+    journal = directory / "journalctl"
+    journal.write_text('#!/bin/sh\necho "$@"\n')
+    journal.chmod(0o755)
+    path = directory / "log.tar.gz"
+    done = ctl(at_work, "support", str(path), prefix=("env", f"PATH={directory}:/usr/bin:/bin"))
+    assert done.returncode == 0
+    units = read(path)["journal.txt"].decode().split(" -u ")[1:]
+    assert [one.strip() for one in units] == ["cri-device-shim", "cri-device-shim-bridge", "cri-device-shim-agent"]
 
 
 def test_without_a_daemon_there_is_the_rest(directory):
