@@ -17,11 +17,13 @@ config_value() {
     say "${value:-$3}"
 }
 
-# config_string SECTION KEY: the config was checked before.
+# config_string SECTION KEY: in its section, or as section.key. The config was checked before.
 config_string() {
     awk -v section="$1" -v key="$2" '
+        function named(name) { return "[ \t]*[\"\047]?" name "[\"\047]?[ \t]*" }
         /^[ \t]*\[/ { at = $0; gsub(/#.*|[][ \t]/, "", at); next }
-        at == section && $0 ~ "^[ \t]*[\"\047]?" key "[\"\047]?[ \t]*=" {
+        (at == section && $0 ~ "^" named(key) "=") ||
+        (at == "" && section != "" && $0 ~ "^" named(section) "[.]" named(key) "=") {
             sub(/^[^=]*=[ \t]*/, "")
             quote = substr($0, 1, 1)
             $0 = substr($0, 2)

@@ -678,6 +678,12 @@ def test_directories_on_mounts(one):
         "srv.mount", r"srv-the\x20state.mount", r"srv-the\x20state-.x.mount", "mnt.mount",
         "mnt-p.mount", "k.mount"}
     assert mounts("cri-device-shim-bridge.service") == {"k.mount"}
+    one.write(CONFIG, """plugins.plugin_dir = "/q"\n'bridge' . "kubelet_plugin_dir" = '/l' # as TOML has it, too\n"""
+              + one.read(CONFIG).partition("[plugins]")[0])
+    one.install()
+    assert mounts("cri-device-shim.service") == {
+        "srv.mount", r"srv-the\x20state.mount", r"srv-the\x20state-.x.mount", "q.mount", "l.mount"}
+    assert mounts("cri-device-shim-bridge.service") == {"l.mount"}
 
 
 def test_two_at_once(one):
