@@ -111,9 +111,9 @@ class DraCluster(Cluster):
     def pod_manifests(self):
         """Where a pod has claims of two templates, Kubernetes 1.36's controller, if what it has read is old, applies
         one's entry in the pod's status without the other's, which is gone with that (kubernetes/kubernetes#138407),
-        and the kubelet waits for it for ever: it is put back here, as a later controller does."""
+        and scheduler or kubelet wait for it for ever: it is put back here, as a later controller does."""
         pods = super().pod_manifests()
-        lacking = [one for one in pods if "nodeName" in one["spec"] and _lacks_entries(one)]
+        lacking = [one for one in pods if _lacks_entries(one)]
         claims = self.claims().values() if lacking else ()
         for one in lacking:
             entries = [{"name": claim["metadata"]["annotations"][_CLAIM_OF_POD],
