@@ -26,15 +26,18 @@ def devices_of(client, container):
     return set(client.exec(container, "sh", "-c", "echo $PLUGIN_DEVICES").strip().split(","))
 
 
-def test_restarted_container_keeps_its_device(shim, client, make_plugin):
+def test_restarted_container_keeps_its_device(shim, client, make_plugin, tmp_path):
     """A container that exits and is made anew, three times, has the same device each time, though
     others are free, and the plugin is asked once."""
     gpu = make_plugin(shim, GPU, [f"g{number}" for number in range(8)])
     pod = client.run_pod("web", annotations=asking(app=1))
     seen = set()
     for attempt in range(4):
-        container = client.run(pod, "app", ["sh", "-c", "sleep 0.2; exit 3"], attempt=attempt)
+        container = client.run(
+            pod, "app", ["sh", "-c", f"until [ -e /told/{attempt} ]; do sleep 0.1; done; exit 3"], attempt=attempt,
+            mounts=[cri.Mount(container_path="/told", host_path=str(tmp_path))])
         seen |= devices_of(client, container)
+        (tmp_path / str(attempt)).touch()
         assert client.wait_exit(container).exit_code == 3
         other = client.run(client.run_pod(f"other{attempt}", annotations=asking(app=1)), "app",
                            SLEEP)
