@@ -53,9 +53,32 @@ void plugin_take_options(struct state *state, uint64_t number,
     plugin_answer(state, endpoint, CODE_OK, &none);
 }
 
-void plugin_log_list(struct state *state, const struct resource *resource, bool activated,
-                     const struct devices_change *change)
+/* When what is untold of its lists may be logged, now or later; UINT64_MAX: nothing is. */
+static uint64_t untold_ms(const struct resource *resource, uint64_t now_ms)
 {
+    const uint64_t ahead_ms = (LISTS_TOLD_AT_ONCE - 1) * (uint64_t)LIST_TOLD_EVERY_MS;
+    const struct lists_untold *untold = &resource->untold;
+
+    if (untold->lists == 0)
+        return UINT64_MAX;
+    return untold->paid_ms > now_ms + ahead_ms ? untold->paid_ms - ahead_ms : now_ms;
+}
+
+static void add_untold(struct lists_untold *untold, const struct devices_change *change)
+{
+    untold->lists++;
+    untold->change.added += change->added;
+    untold->change.removed += change->removed;
+    untold->change.health += change->health;
+    untold->change.topology += change->topology;
+    untold->change.dropped = change->dropped;
+    untold->change.nodes = change->nodes;
+}
+
+static void log_lists(struct state *state, struct resource *resource, bool activated)
+{
+    struct lists_untold *untold = &resource->untold;
+    const struct devices_change *change = &untold->change;
     struct text text = {0};
 
     text_add(&text, "resource %s: ", resource->name);
@@ -65,8 +88,11 @@ void plugin_log_list(struct state *state, const struct resource *resource, bool 
         text_add(&text, "\" is active: ");
     }
     text_add(&text, "%zu of %zu devices healthy", resource->devices.healthy, resource->devices.len);
-    text_add(&text, " (%zu added, %zu removed, %zu changed)", change->added, change->removed,
+    text_add(&text, " (%zu added, %zu removed, %zu changed", change->added, change->removed,
              change->health + change->topology);
+    if (untold->lists > 1)
+        text_add(&text, " by %zu lists", untold->lists);
+    text_add(&text, ")");
     if (change->dropped > 0)
         text_add(&text, "; %zu list entries without an id in UTF-8, or repeated, count for nothing",
                  change->dropped);
@@ -76,6 +102,18 @@ void plugin_log_list(struct state *state, const struct resource *resource, bool 
                  change->nodes, NUMA_NODES_MAX - 1);
     state_log_about(state, change->dropped + change->nodes > 0 ? LEVEL_WARNING : LEVEL_INFO,
                     name_line(DEVICEMGR_LINE_LISTED, name_about_resource(resource->name)), &text);
+    *untold = (struct lists_untold){
+        .paid_ms = earlier(later(untold->paid_ms, state->now_ms) + LIST_TOLD_EVERY_MS,
+                           state->now_ms + LISTS_TOLD_AT_ONCE * (uint64_t)LIST_TOLD_EVERY_MS),
+    };
+}
+
+void plugin_log_list(struct state *state, struct resource *resource, bool activated,
+                     const struct devices_change *change)
+{
+    add_untold(&resource->untold, change);
+    if (activated || untold_ms(resource, state->now_ms) <= state->now_ms)
+        log_lists(state, resource, activated);
 }
 
 /* Whether the devices of all plugins fit, with this list in the place of the resource's. */
@@ -207,6 +245,8 @@ void plugin_take_loss(struct state *state, uint64_t number, const char *reason)
     plugin_answer_failed(state, endpoint, reason);
     redial = endpoint_may_redial(endpoint, state->now_ms);
     stop(state, resource, reason);
+    if (resource->untold.lists > 0)
+        log_lists(state, resource, false);
     log_lost(state, resource, reason, redial);
     wake_resource(&state->wakes, resource->name);
     if (redial)
@@ -310,6 +350,8 @@ void plugin_tick(struct state *state)
 
     HASH_ITER(hh, state->resources, resource, next)
     {
+        if (untold_ms(resource, state->now_ms) <= state->now_ms)
+            log_lists(state, resource, false);
         if (!resource->builtin)
             endpoint_tick(state, resource);
     }
@@ -320,6 +362,7 @@ uint64_t plugin_next_ms(const struct state *state)
     uint64_t next_ms = UINT64_MAX;
 
     for (const struct resource *r = state->resources; r; r = r->hh.next) {
+        next_ms = earlier(next_ms, untold_ms(r, state->now_ms));
         if (r->builtin)
             continue;
         next_ms = earlier(next_ms, endpoint_end_ms(&r->endpoint, grace_of(state, r)));

@@ -66,8 +66,9 @@ void plugin_take_loss(struct state *state, uint64_t number, const char *reason);
 
 /* The resource is no more, nor is `resource`. */
 void plugin_remove(struct state *state, struct resource *resource);
-/* Its devices have changed, or it is `activated`. */
-void plugin_log_list(struct state *state, const struct resource *resource, bool activated,
+/* Its devices have changed, or it is `activated`. Of one whose devices change all the time that is
+ * logged now and then (LIST_TOLD_EVERY_MS), with what came together since. */
+void plugin_log_list(struct state *state, struct resource *resource, bool activated,
                      const struct devices_change *change);
 
 /* ---- builtin.c ---- */

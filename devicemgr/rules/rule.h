@@ -47,7 +47,7 @@
 #pragma GCC poison ledger_drop_allocation ledger_drop_pod
 #pragma GCC poison ledger_outcome_unknown ledger_remove_allocation plugin_answer
 #pragma GCC poison plugin_answer_all plugin_answer_failed
-#pragma GCC poison plugin_dial plugin_hang_up plugin_remove pod_ignore_once pod_note_token
+#pragma GCC poison plugin_dial plugin_hang_up plugin_log_list plugin_remove pod_ignore_once pod_note_token
 #pragma GCC poison pod_set_boot pod_set_remembers pod_set_removed pod_set_static pod_set_tolerations pods_ensure_sandbox pods_remove
 #pragma GCC poison pods_remove_sandbox record_restore_resource registration_dial_waiting
 #pragma GCC poison resource_list resource_planting_once resource_set_builtin resource_set_generation

@@ -230,6 +230,11 @@
  * once in so long. One that registers ten times a second costs ten dials and then one a second. */
 #define DIALS_AT_ONCE 10
 #define DIAL_EVERY_MS 1000
+/* Of the lists of one resource that differ so many are logged in quick succession; from then on what
+ * came of them once in so long. A plugin whose health flaps a hundred times a second must not have
+ * the log kept from others' lines. */
+#define LISTS_TOLD_AT_ONCE 10
+#define LIST_TOLD_EVERY_MS 10000
 /* How long a plugin that is connected may take until its first list before it counts as stopped. */
 #define FIRST_LIST_MS 30000
 /* A stop time is stored once its endpoint has been away this long: a plugin that only flaps, or is

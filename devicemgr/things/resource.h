@@ -25,6 +25,13 @@ struct resource_shown {
     bool expected; /* and its plugin is being dialled */
 };
 
+/* What its lists have changed since that was logged (plugin.c). */
+struct lists_untold {
+    size_t lists;
+    struct devices_change change; /* of all of them; what counts for nothing, of the last */
+    uint64_t paid_ms;             /* the lines there were are paid for by then */
+};
+
 /* Until when its plugin, which was late, is not asked what it prefers (prefer.c). A zeroed struct
  * is no rest. */
 struct prefer_rest {
@@ -41,6 +48,7 @@ struct resource {
     uint64_t generation; /* differs for each time the plugin registered, also after the resource
                           * was removed; 0: not since the shim started */
     struct devices devices;
+    struct lists_untold untold;     /* plugin.c's */
     struct resource_shown shown;    /* advertise.c's */
     struct prefer_rest prefer_rest; /* prefer.c's */
     bool stored;                    /* the store may have a row of it; checkpoint.c's */

@@ -570,9 +570,44 @@ static void health_may_flap(void **state)
         plugin_list(w, endpoint, i % 2 ? "g0 g1" : "g0! g1");
     }
     assert_int_equal(w->commits, commits);
-    assert_int_equal(logged(w, "of 2 devices healthy (0 added, 0 removed, 1 changed)"), 100);
     assert_true(create(w, 11, "u1", "main", GPU ":g0", NULL));
     expect(w, "allocate g0 *");
+}
+
+/* The first of the lines is that of the plugin that is up. */
+static void a_plugin_that_flaps_is_logged_now_and_then(void **state)
+{
+    struct world *w = *state;
+    uint64_t endpoint = plugin_up(w, GPU, "gpu.sock", "g0 g1", false, false);
+
+    assert_int_equal(logged(w, "is active: 2 of 2 devices healthy"), 1);
+    for (int i = 0; i < 100; i++)
+        plugin_list(w, endpoint, i % 2 ? "g0 g1" : "g0! g1");
+    assert_int_equal(logged(w, "of 2 devices healthy (0 added, 0 removed, 1 changed)"),
+                     LISTS_TOLD_AT_ONCE - 1);
+    plugin_list(w, endpoint, "g0 g1!");
+    assert_int_equal(logged(w, "devices healthy"), 0);
+    assert_int_equal(devicemgr_next_ms(w->mgr), w->now_ms + LIST_TOLD_EVERY_MS);
+    pass(w, LIST_TOLD_EVERY_MS);
+    assert_int_equal(
+        logged(w, "1 of 2 devices healthy (0 added, 0 removed, 92 changed by 92 lists)"), 1);
+    assert_int_equal(devicemgr_next_ms(w->mgr), UINT64_MAX);
+
+    /* What has come until its end is told in front of that. */
+    plugin_list(w, endpoint, "g0! g1!");
+    assert_int_equal(logged(w, "devices healthy"), 0);
+    plugin_lost(w, endpoint, "crashed");
+    assert_int_equal(logged(w, "0 of 2 devices healthy"), 1);
+
+    /* Half of them are paid for after half of the time. */
+    endpoint = w->endpoint;
+    plugin_options(w, endpoint, false, false);
+    plugin_list(w, endpoint, "g0 g1");
+    assert_int_equal(logged(w, "is active: 2 of 2 devices healthy"), 1);
+    pass(w, LISTS_TOLD_AT_ONCE / 2 * LIST_TOLD_EVERY_MS);
+    for (int i = 0; i < 20; i++)
+        plugin_list(w, endpoint, i % 2 ? "g0 g1" : "g0! g1");
+    assert_int_equal(logged(w, "1 changed)"), LISTS_TOLD_AT_ONCE / 2);
 }
 
 static void useless_entries_are_told_once(void **state)
@@ -688,6 +723,7 @@ int main(void)
         TEST(an_id_may_be_any_text),
         TEST(two_hundred_resources_are_apart),
         TEST(health_may_flap),
+        TEST(a_plugin_that_flaps_is_logged_now_and_then),
         TEST(useless_entries_are_told_once),
         TEST(events_of_no_endpoint_are_ignored),
     };
