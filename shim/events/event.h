@@ -28,7 +28,7 @@ struct event_moment {
  * and control characters become '?', what is too long is cut (limits.h). */
 struct event_said {
     const char *kind; /* one word, e.g. "lost" */
-    /* It may have been told before: what event_said_again() says. */
+    /* It may have been told before: ring_put() finds that out. */
     bool again;
     const char *resource;
     const char *const *ids; /* the first of `ids_total` */

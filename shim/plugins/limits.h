@@ -15,11 +15,9 @@
 /* Of it, what each has for itself whatever others send: a list of some 5,000 devices. */
 #define PLUGIN_OWN_BYTES ((size_t)256 * 1024)
 /* What all have together beyond that: eight of the largest messages at a time. Whoever finds
- * nothing left loses his call, and may come again. */
+ * nothing left loses his call, and may come again. With RESOURCES_MAX times PLUGIN_OWN_BYTES that is
+ * 384 MiB, where the unit lets the daemon have 1 GiB. */
 #define PLUGINS_SHARED_BYTES (8 * (size_t)RPC_MESSAGE_BYTES_MAX)
-/* And so all of them: 384 MiB for 1,024 resources (RESOURCES_MAX), where the unit lets the daemon
- * have 1 GiB. */
-#define PLUGINS_RECEIVED_BYTES_MAX(plugins) (PLUGINS_SHARED_BYTES + (plugins)*PLUGIN_OWN_BYTES)
 /* Those that register, at once, and what each may send for it: 16 MiB together. A Register call
  * names a version, an endpoint and a resource, some 500 bytes. */
 #define REGISTRAR_CONNECTIONS_MAX 256
