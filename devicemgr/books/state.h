@@ -59,6 +59,10 @@ struct state {
     enum devicemgr_cdi cdi; /* what the runtime makes of CDI devices */
     bool cdi_told;          /* that nobody knows: to the operator */
     uint64_t replaced; /* how often devices were given in the place of what was lost; for metrics */
+    struct {
+        size_t untold;    /* refused, and not logged */
+        uint64_t paid_ms; /* the lines there were are paid for by then */
+    } registrations;      /* registration.c's */
     struct kubelet_view kubelet;
     struct replacings replacings;
     struct listing listing;

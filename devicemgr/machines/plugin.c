@@ -56,12 +56,11 @@ void plugin_take_options(struct state *state, uint64_t number,
 /* When what is untold of its lists may be logged, now or later; UINT64_MAX: nothing is. */
 static uint64_t untold_ms(const struct resource *resource, uint64_t now_ms)
 {
-    const uint64_t ahead_ms = (LISTS_TOLD_AT_ONCE - 1) * (uint64_t)LIST_TOLD_EVERY_MS;
     const struct lists_untold *untold = &resource->untold;
 
     if (untold->lists == 0)
         return UINT64_MAX;
-    return untold->paid_ms > now_ms + ahead_ms ? untold->paid_ms - ahead_ms : now_ms;
+    return paced_ms(untold->paid_ms, now_ms, LISTS_TOLD_AT_ONCE, LIST_TOLD_EVERY_MS);
 }
 
 static void add_untold(struct lists_untold *untold, const struct devices_change *change)

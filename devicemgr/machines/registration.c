@@ -8,6 +8,7 @@
 #include "devicemgr/books/state.h"
 #include "devicemgr/machines/plugin.h"
 #include "devicemgr/things/limits.h"
+#include "devicemgr/things/moment.h"
 #include "devicemgr/things/name.h"
 
 #define KUBELET_SOCKET "kubelet.sock"
@@ -71,6 +72,25 @@ static void log_registering(struct state *state, const struct resource *resource
                     &text);
 }
 
+/* Not each, if there are too many; those between are counted. */
+static void log_refused(struct state *state, const char *name, const struct text *reason)
+{
+    struct text text = *reason;
+
+    if (paced_ms(state->registrations.paid_ms, state->now_ms, REFUSALS_TOLD_AT_ONCE,
+                 REFUSAL_TOLD_EVERY_MS) > state->now_ms) {
+        state->registrations.untold++;
+        return;
+    }
+    if (state->registrations.untold > 0)
+        text_add(&text, "; %zu registrations before it were refused without a line",
+                 state->registrations.untold);
+    state_log_about(state, LEVEL_WARNING, name_about_resource(name), &text);
+    state->registrations.untold = 0;
+    state->registrations.paid_ms =
+        later(state->registrations.paid_ms, state->now_ms) + REFUSAL_TOLD_EVERY_MS;
+}
+
 /* The newest registration's socket takes the place of what there is. */
 static void dial_registered(struct state *state, struct resource *resource, uint64_t registration,
                             const char *socket_name)
@@ -117,7 +137,7 @@ void registration_begin(struct state *state, uint64_t registration, const char *
     code = check_register(state, version, socket_name, is_path, name, &text);
     if (code != 0) {
         plugin_answer_call(state, registration, code, &text);
-        state_log_about(state, LEVEL_WARNING, name_about_resource(name), &text);
+        log_refused(state, name, &text);
         return;
     }
     resource = resources_edit(&state->resources, name);

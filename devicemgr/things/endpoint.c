@@ -144,9 +144,7 @@ void endpoint_forget_registration(struct endpoint *endpoint, uint64_t registrati
 
 uint64_t endpoint_dial_ms(const struct endpoint *endpoint, uint64_t now_ms)
 {
-    uint64_t ahead_ms = (DIALS_AT_ONCE - 1) * DIAL_EVERY_MS;
-
-    return endpoint->dials_ms > now_ms + ahead_ms ? endpoint->dials_ms - ahead_ms : now_ms;
+    return paced_ms(endpoint->dials_ms, now_ms, DIALS_AT_ONCE, DIAL_EVERY_MS);
 }
 
 uint64_t endpoint_unlisted_ms(const struct endpoint *endpoint)

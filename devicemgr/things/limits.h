@@ -230,6 +230,10 @@
  * once in so long. One that registers ten times a second costs ten dials and then one a second. */
 #define DIALS_AT_ONCE 10
 #define DIAL_EVERY_MS 1000
+/* Register calls that are refused are logged alike, all callers' together: whoever reaches the
+ * socket may make thousands a second, each with another name. Each caller is told. */
+#define REFUSALS_TOLD_AT_ONCE 10
+#define REFUSAL_TOLD_EVERY_MS 10000
 /* Of the lists of one resource that differ so many are logged in quick succession; from then on what
  * came of them once in so long. A plugin whose health flaps a hundred times a second must not have
  * the log kept from others' lines. */

@@ -25,6 +25,16 @@ static inline uint64_t later(uint64_t a_ms, uint64_t b_ms)
     return a_ms > b_ms ? a_ms : b_ms;
 }
 
+/* When the next may be, now or later, of what may be `at_once` times in quick succession, and from
+ * then on once in `every_ms`; `paid_ms`: those that there were are paid for by then. */
+static inline uint64_t paced_ms(uint64_t paid_ms, uint64_t now_ms, uint64_t at_once,
+                                uint64_t every_ms)
+{
+    uint64_t ahead_ms = (at_once - 1) * every_ms;
+
+    return paid_ms > now_ms + ahead_ms ? paid_ms - ahead_ms : now_ms;
+}
+
 static inline uint64_t moment_or_never(uint64_t ms)
 {
     return ms > 0 ? ms : UINT64_MAX;

@@ -29,6 +29,30 @@ static void the_resource_name_is_checked_second(void **state)
     expect(w, "register 7 refused 2: the ResourceName \"kubernetes.io/gpu\" is invalid");
 }
 
+static void refusals_are_logged_now_and_then(void **state)
+{
+    struct world *w = *state;
+    char name[32];
+
+    for (int i = 0; i < 1000; i++) {
+        snprintf(name, sizeof name, "bad%d", i);
+        reg(w, "v1beta1", "a.sock", name);
+        expect_with(w, "register 7 refused 2: the ResourceName \"", name, "is invalid", NULL);
+    }
+    assert_int_equal(logged(w, "is invalid"), REFUSALS_TOLD_AT_ONCE);
+    pass(w, REFUSAL_TOLD_EVERY_MS);
+    reg(w, "v1beta1", "a.sock", "worse");
+    expect(w, "register 7 refused 2: the ResourceName \"worse\" is invalid");
+    assert_int_equal(logged(w, "the ResourceName \"worse\" is invalid; 990 registrations before it "
+                               "were refused without a line"),
+                     1);
+    pass(w, REFUSALS_TOLD_AT_ONCE * (uint64_t)REFUSAL_TOLD_EVERY_MS);
+    for (int i = 0; i < REFUSALS_TOLD_AT_ONCE; i++)
+        reg(w, "v1beta1", "a.sock", "bad");
+    assert_int_equal(logged(w, "the ResourceName \"bad\" is invalid"), REFUSALS_TOLD_AT_ONCE);
+    ignore_all(w);
+}
+
 static void the_endpoint_must_be_a_bare_file_name(void **state)
 {
     static const char *const BAD[] = {"",  "/gpu.sock", "../gpu.sock", "a/b",
@@ -366,6 +390,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(the_version_is_checked_first_in_the_kubelets_words),
         TEST(the_resource_name_is_checked_second),
+        TEST(refusals_are_logged_now_and_then),
         TEST(the_endpoint_must_be_a_bare_file_name),
         TEST(the_endpoint_of_one_that_was_found_is_a_path),
         TEST(the_name_of_a_built_in_device_is_taken),
