@@ -117,10 +117,13 @@ static int map_root(struct kept_memory *m)
 /* The image in that place is this process'. 0 or -ENOMEM. */
 static int map_image(struct kept_memory *m, uint32_t i)
 {
+    void *head;
+
     m->image = map(m, IMAGE_AT(i), m->image_bytes);
     if (!m->image)
         return -ENOMEM;
-    m->head = (struct kept_head *)(void *)(m->image + kept_layout_bytes(m->fields_len));
+    head = m->image + kept_layout_bytes(m->fields_len);
+    m->head = head;
     return 0;
 }
 

@@ -87,9 +87,8 @@ static char *stream_text(FILE *stream)
     char *text;
     long bytes;
 
-    if (fseek(stream, 0, SEEK_END) < 0 || (bytes = ftell(stream)) < 0)
+    if (fseek(stream, 0, SEEK_END) < 0 || (bytes = ftell(stream)) < 0 || fseek(stream, 0, SEEK_SET) < 0)
         abort(); /* it is memory */
-    rewind(stream);
     text = must(malloc((size_t)bytes + 1));
     text[fread(text, 1, (size_t)bytes, stream)] = '\0';
     return text;

@@ -33,7 +33,8 @@ static void make_good(char *text)
 {
     if (!utf8_is_text(text)) {
         for (char *c = text; *c; c++)
-            *c = (unsigned char)*c < 0x80 ? *c : '?';
+            if ((unsigned char)*c >= 0x80)
+                *c = '?';
     }
     make_printable(text);
 }
