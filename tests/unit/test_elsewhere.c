@@ -92,6 +92,7 @@ static void stop(struct fixture *f)
 static void one_that_is_there_and_one_that_comes(void **state)
 {
     struct fixture f;
+    unsigned asked;
 
     begin(&f, state);
     serve(&f, &f.driver, "gpu-reg.sock");
@@ -101,12 +102,13 @@ static void one_that_is_there_and_one_that_comes(void **state)
     assert_true(f.number & ELSEWHERE_NUMBER_BIT);
     assert_int_equal(f.uid, getuid());
     assert_int_equal(f.driver.notified, 0); /* that is the kubelet's to do */
+    asked = f.driver.asked;                 /* once, unless it was slow to answer */
     f.other.name = "nic.example.com";
     serve(&f, &f.other, "nic-reg.sock");
     WAIT(f.world, strcmp(f.events, CAME "driver nic.example.com /run/dra.sock v1.DRAPlugin;") == 0);
     registering_close(&f.other);
     WAIT(f.world, f.gone == f.number);
-    assert_int_equal(f.driver.asked, 1);
+    assert_int_equal(f.driver.asked, asked);
     stop(&f);
 }
 
