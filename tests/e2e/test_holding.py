@@ -26,7 +26,7 @@ def devices_of(client, container):
     return set(client.exec(container, "sh", "-c", "echo $PLUGIN_DEVICES").strip().split(","))
 
 
-def test_restarted_container_keeps_its_device(shim, client, make_plugin, tmp_path):
+def test_restarted_container_keeps_its_device(shim, client, make_plugin, directory):
     """A container that exits and is made anew, three times, has the same device each time, though
     others are free, and the plugin is asked once."""
     gpu = make_plugin(shim, GPU, [f"g{number}" for number in range(8)])
@@ -35,9 +35,9 @@ def test_restarted_container_keeps_its_device(shim, client, make_plugin, tmp_pat
     for attempt in range(4):
         container = client.run(
             pod, "app", ["sh", "-c", f"until [ -e /told/{attempt} ]; do sleep 0.1; done; exit 3"], attempt=attempt,
-            mounts=[cri.Mount(container_path="/told", host_path=str(tmp_path))])
+            mounts=[cri.Mount(container_path="/told", host_path=str(directory))])
         seen |= devices_of(client, container)
-        (tmp_path / str(attempt)).touch()
+        (directory / str(attempt)).touch()
         assert client.wait_exit(container).exit_code == 3
         other = client.run(client.run_pod(f"other{attempt}", annotations=asking(app=1)), "app",
                            SLEEP)
