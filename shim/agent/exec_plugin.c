@@ -91,15 +91,18 @@ static char **command_line(const struct kubeconfig_exec *exec)
 
 /* ---- what it says ---- */
 
+/* RFC 3339: in UTC ("Z"), or so far from it ("+02:00"). */
 static uint64_t lasts_ms(const char *timestamp)
 {
-    struct tm tm = {0};
+    struct tm tm = {0}, zone = {0};
     const char *rest = timestamp ? strptime(timestamp, "%Y-%m-%dT%H:%M:%S", &tm) : NULL;
     time_t end, now = time(NULL);
 
-    if (!rest || strcmp(rest + strspn(rest, ".0123456789"), "Z") != 0)
+    if (rest)
+        rest = strptime(rest + strspn(rest, ".0123456789"), "%z", &zone);
+    if (!rest || *rest != '\0')
         return UINT64_MAX;
-    end = timegm(&tm);
+    end = timegm(&tm) - zone.tm_gmtoff;
     return end > now ? (uint64_t)(end - now) * 1000 : 0;
 }
 

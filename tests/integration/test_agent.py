@@ -1,5 +1,6 @@
 """The agent between a scripted API server and a scripted daemon."""
 
+import datetime
 import json
 import os
 import pathlib
@@ -660,10 +661,17 @@ def test_a_credential_plugin_that_hangs_is_killed(directory, make_agent, server,
     assert server.requests == []
 
 
-def test_a_credential_that_ends_is_asked_for_anew(directory, make_agent, server, feed):
+def hours_ago(hours, offset):
+    """By a clock that is so many hours ahead of UTC."""
+    moment = datetime.datetime.now(datetime.timezone(datetime.timedelta(hours=offset)))
+    return (moment - datetime.timedelta(hours=hours)).isoformat(timespec="milliseconds")
+
+
+@pytest.mark.parametrize("end", ["2020-01-01T00:00:00Z", hours_ago(1, 14)], ids=["utc", "offset"])
+def test_a_credential_that_ends_is_asked_for_anew(directory, make_agent, server, feed, end):
     """Each time that it is used, since it is over at once; but not more often than each ten seconds."""
     server.tokens = {"t1": "x", "t2": "x"}
-    over = CREDENTIAL.replace('"token":"%s"', '"token":"%s","expirationTimestamp":"2020-01-01T00:00:00Z"')
+    over = CREDENTIAL.replace('"token":"%s"', f'"token":"%s","expirationTimestamp":"{end}"')
     (directory / "now").write_text(over % "t1")
     make_agent(plugin_config(directory, server, f"echo x >>{directory}/asked; cat {directory}/now"), node_name=NODE)
     feed.wait_fact(proto.NODE, node_uid(server))
