@@ -1,6 +1,6 @@
 """Builds and runs tests; tests/run.sh starts it when all packages are there.
 
-    tests/run.sh [NAME]...          all levels but coverage, faults, fuzz-long, package, soak, tsan and valgrind, or only these
+    tests/run.sh [NAME]...          all levels but coverage, faults, fuzz-long, package, soak and valgrind-long, or only these
     tests/run.sh --list [NAME]...   what names there are
 
 A NAME is a level, LEVEL/TEST, or a TEST by itself: a unit program (test_store), a Python file
@@ -48,7 +48,7 @@ def _find(suite, name):
     file, _, test = name.removeprefix("tests/").partition("::")
     level, _, short = file.rpartition("/")
     found = [(one, short, (test,) if test else ())
-             for one in ([level] if level else suite.default) if short in suite.levels.get(one, ())]
+             for one in ([level] if level else suite.looked_in) if short in suite.levels.get(one, ())]
     return [one for one in found if not test or suite.has(*one)]
 
 

@@ -125,12 +125,15 @@ class Suite:
             "suite": {name: self._python for name in _python_names("suite")},
             "analysis": {name: self._python for name in _python_names("analysis")},
         }
+        self.looked_in = list(self.levels)  # for a TEST by itself, which is looked at in other ways by these
+        self.levels["valgrind"] = {name: self._valgrind for name in _unit_names() if name.startswith(_CORE)}
+        self.levels["tsan"] = {**dict.fromkeys(_THREADED, self._threads),
+                               **dict.fromkeys(_THREADED_FILES, self._threads_of_programs)}
         self.default = list(self.levels)
         self.levels["soak"] = {"soak": self._soak}
         self.levels["faults"] = {"storm": self._faults}
-        self.levels["valgrind"] = {name: self._valgrind for name in _unit_names() if name not in _NOT_VALGRIND}
-        self.levels["tsan"] = {**dict.fromkeys(_THREADED, self._threads),
-                               **dict.fromkeys(_THREADED_FILES, self._threads_of_programs)}
+        self.levels["valgrind-long"] = {name: self._valgrind for name in _unit_names()
+                                        if not name.startswith(_CORE) and name not in _NOT_VALGRIND}
         self.levels["coverage"] = {"branches": self._branches}
         self.levels["package"] = {name: self._python for name in _python_names("package")}
         self.levels["fuzz-long"] = {name: self._fuzz_long for name in _fuzz_names()}
@@ -317,6 +320,8 @@ _THREADED_FILES = ("test_ctl_checkpoint.py", "test_daemon_store.py", "test_event
 # What cannot be under valgrind: it looks at a forked process's system calls (ptrace), which are valgrind's own then; it runs what
 # /proc/PID/exe is, which is valgrind.
 _NOT_VALGRIND = ("test_offline_replace", "test_program")
+# What waits for nothing and nobody, however slow it is there.
+_CORE = "test_devicemgr_"
 _COVERAGE_SEEDS = 4000
 
 

@@ -111,9 +111,9 @@ def test_what_valgrind_says_of_a_child(world):
     """Of a forked process, that is: its status is not the program's."""
     world.program("tests/unit/test_token", "exit 1")
     world.tool("valgrind", f'{TWO_PASS}; echo "==7== 9 bytes in 1 blocks are definitely lost in loss record 1 of 1"; echo "==7==    at f"')
-    assert world.run("valgrind/test_token") == (0, "2 passed, 0 failed")
+    assert world.run("valgrind-long/test_token") == (0, "2 passed, 0 failed")
     world.tool("valgrind", f'{TWO_PASS}; echo "==7== Invalid read of size 1"')
-    assert world.run("valgrind/test_token") == (1, "2 passed, 1 failed")
+    assert world.run("valgrind-long/test_token") == (1, "2 passed, 1 failed")
     assert "valgrind says: ==7== Invalid read" in world.output
 
 
