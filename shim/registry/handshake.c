@@ -1,6 +1,7 @@
 #include "shim/registry/handshake.h"
 
 #include <assert.h>
+#include <errno.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -35,6 +36,7 @@ struct handshake {
     enum handshake_state state;
     uv_timer_t timer;
     uint64_t dial_ms, again_ms; /* the last pauses of either kind; 0: none yet */
+    bool refused;               /* the last dial: nobody listens */
     struct message_budget budget;
     struct rpc_channel *channel; /* NULL: none */
     ProtobufCMessage *info;
@@ -97,6 +99,18 @@ static void dial_again(struct handshake *h, const char *reason)
     if (h->dial_ms >= HANDSHAKE_AGAIN_MS_MIN)
         tell(h, words);
     wait_for(h, h->dial_ms);
+}
+
+bool handshake_is_dead(const struct handshake *h)
+{
+    int fd;
+
+    if (h->state != HANDSHAKE_DONE)
+        return h->state == HANDSHAKE_WAITING && h->refused && h->dial_ms >= HANDSHAKE_AGAIN_MS_MIN;
+    fd = unix_connect_file(h->file);
+    if (fd >= 0)
+        close(fd);
+    return fd == -ECONNREFUSED;
 }
 
 static void ask_again(struct handshake *h)
@@ -249,6 +263,7 @@ static void on_dial(uv_timer_t *timer)
         return;
     }
     err = unix_connect_file(h->file);
+    h->refused = err == -ECONNREFUSED;
     if (err >= 0)
         err = ask(h, err);
     if (err < 0)

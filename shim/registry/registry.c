@@ -192,7 +192,15 @@ static void on_went(void *user, void *socket)
     free(c);
 }
 
-static const struct sockets_ops SOCKETS_OPS = {.came = on_came, .went = on_went};
+static bool on_dead(void *user, const void *socket)
+{
+    const struct candidate *c = socket;
+
+    (void)user;
+    return handshake_is_dead(c->handshake);
+}
+
+static const struct sockets_ops SOCKETS_OPS = {.came = on_came, .went = on_went, .dead = on_dead};
 
 /* ---- its owner's ---- */
 

@@ -32,8 +32,9 @@ struct one {
     int file;
     dev_t device;
     ino_t inode;
-    uint64_t seen; /* the look that saw it last */
-    void *told;    /* NULL: not yet */
+    struct timespec made; /* or changed since */
+    uint64_t seen;        /* the look that saw it last */
+    void *told;           /* NULL: not yet */
 };
 
 /* A directory whose name begins with a dot, and which was there at the start. */
@@ -61,6 +62,7 @@ struct sockets {
     int shortage;        /* of this look: why not all of it was seen, so that more may be there; an
                           * errno */
     bool unwatched;      /* something is not told by inotify */
+    bool full;           /* a socket was left out, for which another may go */
     bool too_many;       /* something was left out, */
     bool told_many;      /* and the log says so */
     struct stopping stopping;
@@ -95,6 +97,7 @@ static void note_new(struct sockets *s, const char *path, int file, const struct
     one->file = file;
     one->device = st->st_dev;
     one->inode = st->st_ino;
+    one->made = st->st_ctim;
     one->seen = s->look;
     HASH_ADD_KEYPTR(hh, s->all, one->path, strlen(one->path), one);
 }
@@ -105,6 +108,36 @@ static void note_unseen(struct sockets *s, int error)
 {
     if (error == EMFILE || error == ENFILE || error == ENOMEM)
         s->shortage = error;
+}
+
+static void note_left_out(struct sockets *s)
+{
+    s->too_many = true;
+    s->full = s->ops->dead != NULL;
+}
+
+static bool is_before(const struct timespec *a, const struct timespec *b)
+{
+    return a->tv_sec < b->tv_sec || (a->tv_sec == b->tv_sec && a->tv_nsec < b->tv_nsec);
+}
+
+/* Whether there is room for one that was made then, for which the oldest that nobody serves goes. */
+static bool make_room(struct sockets *s, const struct timespec *made)
+{
+    struct one *dead = NULL;
+
+    if (HASH_COUNT(s->all) < REGISTRY_SOCKETS_MAX)
+        return true;
+    for (struct one *one = s->all; one && s->ops->dead; one = one->hh.next) {
+        if (one->told && is_before(&one->made, dead ? &dead->made : made) &&
+            s->ops->dead(s->user, one->told))
+            dead = one;
+    }
+    if (!dead)
+        return false;
+    one_went(s, dead);
+    note_left_out(s);
+    return true;
 }
 
 /* What stands at `path` may be a socket. */
@@ -130,10 +163,10 @@ static void look_at_file(struct sockets *s, int directory, const char *name, con
     }
     if (one)
         one_went(s, one);
-    if (HASH_COUNT(s->all) < REGISTRY_SOCKETS_MAX) {
+    if (make_room(s, &st.st_ctim)) {
         note_new(s, path, file, &st);
     } else {
-        s->too_many = true;
+        note_left_out(s);
         close(file);
     }
 }
@@ -284,7 +317,7 @@ static void on_look(uv_timer_t *timer)
     s->look++;
     s->directories = s->names = 0;
     s->shortage = 0;
-    s->too_many = false;
+    s->too_many = s->full = false;
     s->unwatched = !watch_runs(&s->watch);
     if (s->place.is_ours)
         error = directory_make(s->place.directory, DIRECTORY_MODE);
@@ -304,7 +337,7 @@ static void on_look(uv_timer_t *timer)
     took_ms = (uv_hrtime() - began_ns) / 1000000;
     s->not_before =
         uv_now(s->loop) + (10 * took_ms > SOCKETS_PAUSE_MS ? 10 * took_ms : SOCKETS_PAUSE_MS);
-    if (s->unwatched || error)
+    if (s->unwatched || error || s->full)
         uv_timer_start(timer, on_look, SOCKETS_LOOK_MS, 0);
 }
 
@@ -314,7 +347,7 @@ static void on_changed(void *user, bool overflow)
     uint64_t now = uv_now(s->loop);
 
     (void)overflow; /* all of it is looked at in any case */
-    if (!uv_is_active((uv_handle_t *)&s->timer) || s->unwatched || s->error)
+    if (!uv_is_active((uv_handle_t *)&s->timer) || s->unwatched || s->error || s->full)
         uv_timer_start(&s->timer, on_look, s->not_before > now ? s->not_before - now : 0, 0);
 }
 

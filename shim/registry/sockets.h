@@ -14,6 +14,10 @@
  *
  * A socket is told from another by its inode, which is held open (O_PATH) and so is not given away
  * again. One that is replaced under its name has gone, and another has come.
+ *
+ * Where there are more than REGISTRY_SOCKETS_MAX, one that nobody serves has gone for a newer one: a
+ * driver whose sockets have its pod's uid in their names leaves one behind with each pod that is
+ * killed.
  */
 #ifndef SHIM_REGISTRY_SOCKETS_H
 #define SHIM_REGISTRY_SOCKETS_H
@@ -43,6 +47,8 @@ struct sockets_ops {
     /* It does not any more. Of one look this comes first, so that a plugin that has taken another
      * name is not two at any time. */
     void (*went)(void *user, void *socket);
+    /* Whether nobody serves what came() has told. NULL: it is never so. */
+    bool (*dead)(void *user, const void *socket);
 };
 
 /* `place` is copied. Looks for the first time from the loop. `ops` and `user` are borrowed until

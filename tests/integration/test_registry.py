@@ -79,6 +79,28 @@ def test_drivers_that_were_there_first_are_found(runtime, make_shim, make_driver
     assert driver.registrar.registered
 
 
+def _leave_behind(registry, count):
+    """Sockets of drivers that were killed, each with a name of its own."""
+    for number in range(count):
+        with socket.socket(socket.AF_UNIX) as one:
+            one.bind(str(registry / f"{DRIVER}-{number}-reg.sock"))
+
+
+def test_sockets_that_nobody_serves_keep_no_driver_out(runtime, make_shim, make_driver):
+    """More than are looked at: a driver that comes after them is registered, and one that goes on is by the next
+    daemon, too."""
+    shim = make_shim()
+    wait_until(shim.registry_dir.is_dir, "the registry's directory is there")
+    _leave_behind(shim.registry_dir, 300)
+    shim.wait_log("the rest is left out")
+    driver = make_driver(shim)
+    driver.start()
+    driver.wait_registered()
+    shim.stop()
+    shim.start()
+    wait_until(lambda: len(driver.registrar.statuses) == 2, "it is registered again")
+
+
 def test_driver_that_restarts_is_registered_again(shim, registry, make_driver):
     """Over a socket that a crash has left behind, and that has been dialled in vain."""
     driver = make_driver(shim)
