@@ -119,6 +119,12 @@ static void ask_again(struct handshake *h)
     wait_for(h, h->again_ms);
 }
 
+void handshake_anew(struct handshake *h)
+{
+    assert(h->state == HANDSHAKE_DONE);
+    ask_again(h);
+}
+
 /* ---- NotifyRegistrationStatus ---- */
 
 /* It says nothing. */

@@ -55,6 +55,9 @@ struct handshake *handshake_start(uv_loop_t *loop, const char *path, int file,
 /* Whether nobody listens on it: for half a second, or on one that is registered now. */
 bool handshake_is_dead(const struct handshake *handshake);
 
+/* One that was registered is not any more: it is asked again, once somebody listens. */
+void handshake_anew(struct handshake *handshake);
+
 /* NULL: it is registered. Else why not (copied): the plugin is told, and asked again later. */
 void handshake_answer(struct handshake *handshake, const char *error);
 

@@ -11,6 +11,7 @@
 #include "shim/registry/handshake.h"
 #include "shim/registry/info.h"
 #include "shim/registry/kubelet_link.h"
+#include "shim/registry/limits.h"
 #include "shim/registry/sockets.h"
 #include "shim/stopping.h"
 
@@ -28,7 +29,8 @@ struct candidate {
     uint64_t registration; /* 0: none, or not any more */
     bool answered;
     bool linked;    /* it is the kubelet's */
-    char *endpoint; /* of the registration */
+    char *endpoint; /* of the registration, */
+    char *driver;   /* and whose it is; NULL: no driver's */
     uid_t uid;
 };
 
@@ -103,26 +105,55 @@ static void pass_on(struct candidate *c, const char *type)
 
 /* ---- one socket ---- */
 
+static void forget(struct candidate *c)
+{
+    c->registration = 0;
+    free(c->endpoint);
+    free(c->driver);
+    c->endpoint = c->driver = NULL;
+}
+
 /* It is not registered any more, if it was or was about to be. */
 static void withdraw(struct candidate *c)
 {
     struct registry *r = c->registry;
     uint64_t registration = c->registration;
 
-    c->registration = 0;
-    free(c->endpoint);
-    c->endpoint = NULL;
+    forget(c);
     if (registration && !r->over)
         r->ops->gone(r->user, registration);
+}
+
+/* Of a driver with many the oldest that nobody serves goes for another. */
+static void make_room(struct registry *r, const char *driver)
+{
+    struct candidate *c, *dead = NULL;
+    size_t count = 0;
+
+    LIST_FOREACH(c, &r->candidates, entry)
+    {
+        if (!c->registration || !c->driver || strcmp(c->driver, driver) != 0)
+            continue;
+        count++;
+        if (c->answered && handshake_is_dead(c->handshake))
+            dead = c;
+    }
+    if (count < REGISTRY_OF_ONE_DRIVER || !dead)
+        return;
+    withdraw(dead);
+    handshake_anew(dead->handshake);
 }
 
 static void begin(struct candidate *c, const Pluginregistration__PluginInfo *info)
 {
     struct registry *r = c->registry;
 
+    if (info_kind(info) == INFO_DRIVER)
+        make_room(r, info->name);
     c->registration = REGISTRY_NUMBER_BIT | ++r->last_number;
     c->answered = false;
     c->endpoint = must(strdup(info_endpoint(info, c->path)));
+    c->driver = info_kind(info) == INFO_DRIVER ? must(strdup(info->name)) : NULL;
     if (info_kind(info) == INFO_DRIVER)
         r->ops->driver(r->user, c->registration, info->name, c->endpoint,
                        (const char *const *)info->supported_versions, info->n_supported_versions);
@@ -135,9 +166,7 @@ static void fail(struct candidate *c, const char *step, const char *wrong)
 {
     char words[FAILED_BYTES_MAX];
 
-    c->registration = 0;
-    free(c->endpoint);
-    c->endpoint = NULL;
+    forget(c);
     snprintf(words, sizeof words, "RegisterPlugin error -- plugin %s failed with err: %s", step,
              wrong);
     handshake_answer(c->handshake, words);

@@ -101,6 +101,18 @@ def test_sockets_that_nobody_serves_keep_no_driver_out(runtime, make_shim, make_
     wait_until(lambda: len(driver.registrar.statuses) == 2, "it is registered again")
 
 
+def test_endpoints_of_pods_that_were_killed_keep_no_driver_out(shim, registry, directory, closing):
+    """Each leaves its sockets behind, as a second name of them does here."""
+    for number in range(20):
+        own = directory / f"pod{number}"
+        own.mkdir()
+        driver = closing(Driver(own, own / "p", DRIVER))
+        driver.start()
+        os.link(driver.registrar.path, registry / f"{number}-reg.sock")
+        driver.wait_registered()
+        driver.stop()
+
+
 def test_driver_that_restarts_is_registered_again(shim, registry, make_driver):
     """Over a socket that a crash has left behind, and that has been dialled in vain."""
     driver = make_driver(shim)
