@@ -44,12 +44,19 @@ static void on_readable(uv_poll_t *poll, int status, int events)
 
 int watch_init(struct watch *watch, uv_loop_t *loop, const struct watch_ops *ops, void *user)
 {
+    int err;
+
     watch->ops = ops;
     watch->user = user;
     watch->fd = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
     if (watch->fd < 0)
         return -errno;
-    uv_poll_init(loop, &watch->poll, watch->fd);
+    err = uv_poll_init(loop, &watch->poll, watch->fd);
+    if (err < 0) {
+        close(watch->fd);
+        watch->fd = -1;
+        return err;
+    }
     watch->poll.data = watch;
     uv_poll_start(&watch->poll, UV_READABLE, on_readable);
     return 0;
