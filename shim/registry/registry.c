@@ -124,6 +124,11 @@ static void withdraw(struct candidate *c)
         r->ops->gone(r->user, registration);
 }
 
+static bool is_of(const struct candidate *c, const char *driver)
+{
+    return c->registration && c->driver && strcmp(c->driver, driver) == 0;
+}
+
 /* Of a driver with many the oldest that nobody serves goes for another. */
 static void make_room(struct registry *r, const char *driver)
 {
@@ -132,13 +137,16 @@ static void make_room(struct registry *r, const char *driver)
 
     LIST_FOREACH(c, &r->candidates, entry)
     {
-        if (!c->registration || !c->driver || strcmp(c->driver, driver) != 0)
-            continue;
-        count++;
-        if (c->answered && handshake_is_dead(c->handshake))
-            dead = c;
+        count += is_of(c, driver);
     }
-    if (count < REGISTRY_OF_ONE_DRIVER || !dead)
+    if (count < REGISTRY_OF_ONE_DRIVER)
+        return;
+    LIST_FOREACH(c, &r->candidates, entry)
+    {
+        if (is_of(c, driver) && c->answered && handshake_is_dead(c->handshake))
+            dead = c; /* who came first is last */
+    }
+    if (!dead)
         return;
     withdraw(dead);
     handshake_anew(dead->handshake);

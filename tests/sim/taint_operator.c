@@ -157,6 +157,7 @@ static void end_no_more(struct taint_world *t, struct tw_pod *pod)
 
     snprintf(uid, sizeof uid, "u%u", pod->uid);
     pod->ended.is = false;
+    pod->accepted = pod->accepted && pod->evicted.is; /* another one is another order */
     taint_note(t, "u%u is not to end", pod->uid);
     t->request = (struct tw_request){.number = ++t->number};
     devicemgr_end_cancel(t->core, t->now_ms, t->request.number, uid);
