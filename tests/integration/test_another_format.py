@@ -97,6 +97,7 @@ def one_held(shim, client, make_plugin, background):
     """A creation that waits for a device whose plugin is gone."""
     plugin = make_plugin(shim, GPU, ["g0"])
     pod = client.run_pod("web")
+    shim.wait_log("1 of 1 devices healthy")
     plugin.stop()
     shim.wait_log("its devices are unhealthy")
     held = background.submit(client.create, pod, "main", annotations=by_token(GPU, "g0"))
