@@ -40,7 +40,10 @@ def made(client, pod):
 
 @pytest.fixture
 def shim(make_shim, directory):
-    return make_shim(resources=[AT_ONCE], metrics={"listen": str(directory / "metrics.sock")})
+    """It has the runtime's first list: with AT_ONCE nothing is waited for, that neither."""
+    started = make_shim(resources=[AT_ONCE], metrics={"listen": str(directory / "metrics.sock")})
+    started.wait_log("runtime listed")
+    return started
 
 
 @pytest.fixture
