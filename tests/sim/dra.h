@@ -48,6 +48,7 @@ struct dra_truth {
     uint64_t given_ms;  /* when it last told of one */
     uint64_t told_ms;   /* when the kubelet first was told what it told last */
     uint64_t failed_ms; /* when the driver last failed at it */
+    bool in_books;      /* the kubelet had it there when that was looked up last */
     bool tried;         /* since the driver is there: it was told to unprepare it, and failed */
     uint64_t
         tried_run; /* the run that makes the calls decided on before the driver came once more */

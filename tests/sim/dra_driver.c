@@ -68,6 +68,7 @@ static void take_effect(struct world *w, struct dra_op *op)
         return;
     op->done = true;
     truth->prepared = op->prepare;
+    truth->in_books = false;
     truth->unknown = false;
     truth->owed = truth->owed && op->prepare;
     if (!op->prepare)
@@ -466,6 +467,7 @@ static void in_use(struct world *w, uint64_t number, uint64_t unused)
     if (!op)
         return;
     world_note(w, "kubelet: has c%zu of driver %zu in its books", op->claim, op->driver);
+    w->dra.claims[op->claim].truth[op->driver].in_books = true;
     *op = (struct dra_op){0};
     devicemgr_claim_in_use(w->shim.core, shim_now_ms(w), call);
     shim_run(w);
