@@ -102,8 +102,8 @@ static void log_lists(struct state *state, struct resource *resource, bool activ
     state_log_about(state, change->dropped + change->nodes > 0 ? LEVEL_WARNING : LEVEL_INFO,
                     name_line(DEVICEMGR_LINE_LISTED, name_about_resource(resource->name)), &text);
     *untold = (struct lists_untold){
-        .paid_ms = earlier(later(untold->paid_ms, state->now_ms) + LIST_TOLD_EVERY_MS,
-                           state->now_ms + LISTS_TOLD_AT_ONCE * (uint64_t)LIST_TOLD_EVERY_MS),
+        .paid_ms =
+            paced_paid_ms(untold->paid_ms, state->now_ms, LISTS_TOLD_AT_ONCE, LIST_TOLD_EVERY_MS),
     };
 }
 

@@ -87,8 +87,8 @@ static void log_refused(struct state *state, const char *name, const struct text
                  state->registrations.untold);
     state_log_about(state, LEVEL_WARNING, name_about_resource(name), &text);
     state->registrations.untold = 0;
-    state->registrations.paid_ms =
-        later(state->registrations.paid_ms, state->now_ms) + REFUSAL_TOLD_EVERY_MS;
+    state->registrations.paid_ms = paced_paid_ms(state->registrations.paid_ms, state->now_ms,
+                                                 REFUSALS_TOLD_AT_ONCE, REFUSAL_TOLD_EVERY_MS);
 }
 
 /* The newest registration's socket takes the place of what there is. */

@@ -35,6 +35,13 @@ static inline uint64_t paced_ms(uint64_t paid_ms, uint64_t now_ms, uint64_t at_o
     return paid_ms > now_ms + ahead_ms ? paid_ms - ahead_ms : now_ms;
 }
 
+/* By when they are paid for with one more, now: as early as `at_once` of them are, at the latest. */
+static inline uint64_t paced_paid_ms(uint64_t paid_ms, uint64_t now_ms, uint64_t at_once,
+                                     uint64_t every_ms)
+{
+    return earlier(later(paid_ms, now_ms) + every_ms, now_ms + at_once * every_ms);
+}
+
 static inline uint64_t moment_or_never(uint64_t ms)
 {
     return ms > 0 ? ms : UINT64_MAX;
