@@ -348,13 +348,32 @@ static struct rlimit leave_descriptors(int more)
     return before;
 }
 
+/* One is seen, and another that comes is not, for this reason. */
+static void wait_trouble(struct fixture *f, const char *why)
+{
+    uint64_t since_ms;
+
+    WAIT(f->world, sockets_trouble(f->sockets, &since_ms));
+    assert_string_equal(sockets_trouble(f->sockets, &since_ms), why);
+    assert_string_equal(f->events, "+a.sock");
+}
+
+/* Both are, and nothing is in the way. */
+static void wait_both(struct fixture *f)
+{
+    uint64_t since_ms;
+
+    WAIT(f->world, f->there == 2);
+    assert_null(sockets_trouble(f->sockets, &since_ms));
+    assert_string_equal(f->events, "+a.sock+b.sock");
+}
+
 /* For the directory, or for what is in it; it is looked at again, though nothing tells of it. */
 static void without_descriptors_nothing_has_gone(void **state)
 {
     for (int more = 0; more < 2; more++) {
         struct fixture f;
         struct rlimit before;
-        uint64_t since_ms;
 
         prepare(&f, state);
         make_socket(&f, "a.sock");
@@ -362,13 +381,9 @@ static void without_descriptors_nothing_has_gone(void **state)
         WAIT(f.world, f.there == 1);
         make_socket(&f, "b.sock");
         before = leave_descriptors(more); /* logs an error */
-        WAIT(f.world, sockets_trouble(f.sockets, &since_ms));
-        assert_string_equal(sockets_trouble(f.sockets, &since_ms), "Too many open files");
-        assert_string_equal(f.events, "+a.sock");
+        wait_trouble(&f, "Too many open files");
         assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
-        WAIT(f.world, f.there == 2);
-        assert_null(sockets_trouble(f.sockets, &since_ms));
-        assert_string_equal(f.events, "+a.sock+b.sock");
+        wait_both(&f);
         stop(&f);
     }
 }
@@ -390,7 +405,6 @@ struct dirent *readdir(DIR *directory)
 static void a_disk_that_fails_takes_nothing_away(void **state)
 {
     struct fixture f;
-    uint64_t since_ms;
 
     prepare(&f, state);
     make_socket(&f, "a.sock");
@@ -398,13 +412,9 @@ static void a_disk_that_fails_takes_nothing_away(void **state)
     WAIT(f.world, f.there == 1);
     disk_fails = true;
     make_socket(&f, "b.sock"); /* so it is looked at, which logs an error */
-    WAIT(f.world, sockets_trouble(f.sockets, &since_ms));
-    assert_string_equal(sockets_trouble(f.sockets, &since_ms), "Input/output error");
-    assert_string_equal(f.events, "+a.sock");
+    wait_trouble(&f, "Input/output error");
     disk_fails = false;
-    WAIT(f.world, f.there == 2);
-    assert_null(sockets_trouble(f.sockets, &since_ms));
-    assert_string_equal(f.events, "+a.sock+b.sock");
+    wait_both(&f);
     stop(&f);
 }
 
