@@ -39,6 +39,7 @@ bool lift_marker_put(char out[LIFT_MARKER_BYTES_MAX], const char *pool, const ch
 bool lift_marker_read(const char *name, struct lift_marker *out)
 {
     const char *at = name + PREFIX_BYTES;
+    const char *uid;
     size_t domain, plain, device;
 
     if (!lift_marker_is(name, strlen(name)))
@@ -50,10 +51,15 @@ bool lift_marker_read(const char *name, struct lift_marker *out)
     if (!is_part(at + domain + 1, plain, NAME_BYTES_MAX) || at[domain + 1 + plain] != ':')
         return false;
     device = strcspn(at + domain + 1 + plain + 1, ":");
-    if (!is_part(at + domain + 1 + plain + 1, device, NAME_BYTES_MAX))
+    if (!is_part(at + domain + 1 + plain + 1, device, NAME_BYTES_MAX) ||
+        at[domain + 1 + plain + 1 + device] != ':')
+        return false;
+    uid = at + domain + 1 + plain + 1 + device + 1;
+    if (!is_part(uid, strlen(uid), UID_BYTES_MAX))
         return false;
     snprintf(out->pool, sizeof out->pool, "%.*s/%.*s", (int)domain, at, (int)plain,
              at + domain + 1);
+    snprintf(out->claim_uid, sizeof out->claim_uid, "%s", uid);
     snprintf(out->device, sizeof out->device, "%.*s", (int)device, at + domain + 1 + plain + 1);
     return true;
 }

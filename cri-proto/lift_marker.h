@@ -31,6 +31,7 @@ bool lift_marker_put(char out[LIFT_MARKER_BYTES_MAX], const char *pool, const ch
 struct lift_marker {
     char pool[253 + 1 + 63 + 1];
     char device[63 + 1];
+    char claim_uid[64 + 1];
 };
 /* False: it is none that was put so. */
 bool lift_marker_read(const char *name, struct lift_marker *out)

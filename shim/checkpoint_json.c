@@ -41,6 +41,21 @@ static void put_resource(json_t *one, const ProtobufCMessage *message)
     json_value_set(one, "awayBoot", json_value_text_or_null(row->stopped_boot_id));
 }
 
+static json_t *by_claims_of(const Checkpoint__V1__Allocation *row)
+{
+    json_t *all = must(json_array());
+
+    for (size_t i = 0; i < row->n_by_claims; i++) {
+        json_t *one = must(json_object());
+
+        json_value_set(one, "id", json_value_text(row->by_claims[i]->device_id));
+        json_value_set(one, "claimUid", json_value_text(row->by_claims[i]->claim_uid));
+        json_value_set(one, "adminAccess", json_boolean(row->by_claims[i]->looks));
+        json_value_append(all, one);
+    }
+    return all;
+}
+
 static void put_allocation(json_t *one, const ProtobufCMessage *message)
 {
     const Checkpoint__V1__Allocation *row = (const Checkpoint__V1__Allocation *)message;
@@ -55,6 +70,8 @@ static void put_allocation(json_t *one, const ProtobufCMessage *message)
                    json_value_text(row->own_choice ? "shim"
                                    : row->claimed  ? "claim"
                                                    : "kubelet"));
+    if (row->n_by_claims > 0)
+        json_value_set(one, "byClaims", by_claims_of(row));
     json_value_set(one, "optionsCached", json_boolean(row->has_options));
     json_value_set(one, "optionsBoot", json_value_text_or_null(row->boot_id));
 }

@@ -96,7 +96,7 @@ static bool read_markers(const struct state *state, struct demand *demand,
             text_add(error, " stands for no resource that is published from here");
             return false;
         }
-        if (request_add_claimed(&demand->request, resource, id, error) < 0)
+        if (request_add_claimed(&demand->request, resource, id, marker.claim_uid, error) < 0)
             return false;
     }
     return true;

@@ -5,6 +5,8 @@
 
 #include "devicemgr/books/ledger.h"
 #include "devicemgr/machines/create.h"
+#include "devicemgr/rules/claimed.h"
+#include "devicemgr/rules/holders.h"
 #include "devicemgr/rules/selection.h"
 #include "devicemgr/things/limits.h"
 #include "devicemgr/things/moment.h"
@@ -21,7 +23,7 @@ static const struct allocation *other_holder(const struct state *state,
         const struct allocation *holder = holders->v[i];
 
         if (strcmp(holder->pod_uid, allocation->pod_uid) != 0 &&
-            !(holder->claimed && allocation->claimed))
+            !holders_share(state, holder, allocation, id))
             return holder;
     }
     return NULL;
@@ -69,16 +71,29 @@ static void ask_plugin(struct creates *creates, struct create *create, size_t in
     create->demand.request.items[index].prefer = PREFER_ASKED;
 }
 
+/* Whether its claims are others than it has been known for. */
+static bool note_claims(const struct state *state, struct allocation *allocation,
+                        const struct wanted *wanted)
+{
+    bool claimed = wanted->want->claimed, changes;
+    struct by_claims by = claimed_wanted(state, wanted);
+
+    changes = allocation->claimed != claimed || !by_claims_equal(&allocation->by, &by);
+    if (changes)
+        allocation_set_claimed(allocation, claimed ? &by : NULL);
+    by_claims_fini(&by);
+    return changes;
+}
+
 /* It comes from whom the demand says; that could not always be told before. */
 static void note_source(struct state *state, struct allocation *allocation,
                         const struct wanted *wanted)
 {
     bool token = wanted->want->token;
 
-    if (allocation->own_choice == token || allocation->claimed != wanted->want->claimed) {
+    if (note_claims(state, allocation, wanted) || allocation->own_choice == token) {
         allocation_set_own_choice(allocation, !token);
-        allocation_set_claimed(allocation, wanted->want->claimed);
-        allocation_set_stale(allocation); /* the kubelet is shown it otherwise */
+        allocation_set_stale(allocation);        /* the kubelet is shown it otherwise */
         wake_holders(&state->wakes, allocation); /* whom claims let share it now, or no more */
         dirty_touch_allocation(state, allocation);
     }
@@ -117,7 +132,7 @@ static struct allocation *take(struct state *state, const struct wanted *wanted,
     allocation = allocations_add(&state->allocations, demand->pod_uid, demand->container,
                                  wanted->want->resource, &selected->ids);
     allocation_set_replaced(allocation, &selected->instead);
-    allocation_set_claimed(allocation, wanted->want->claimed);
+    note_claims(state, allocation, wanted);
     if (!wanted->want->token)
         allocation_set_tentative(allocation);
     note_source(state, allocation, wanted);

@@ -206,6 +206,8 @@ struct claim_refusal task_why_owed(const struct task *task);
 void task_free(struct tasks *tasks, struct task *task);
 /* Nothing is left of the claim, of which no task is. */
 void task_forget_claim(struct state *state, struct claim *claim);
+/* The claim's allocation changes: whoever waits for a device that it only looks at is looked at. */
+void task_note_looks(struct state *state, const struct claim *claim);
 /* How many requests wait for it; `task` NULL: none. */
 size_t task_asks(const struct task *task);
 /* The claimant's request ends; `code` 0 of an unprepare. */

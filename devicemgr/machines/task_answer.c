@@ -124,11 +124,18 @@ static void refuse_first(struct tasks *tasks, struct task *task, enum claim_refu
     claimant_free(tasks, task->claimants);
 }
 
+void task_note_looks(struct state *state, const struct claim *claim)
+{
+    if (claim_looks(claim))
+        wake_all(&state->wakes);
+}
+
 /* What the cluster said of its consumers goes with the last that there is of it. */
 void task_forget_claim(struct state *state, struct claim *claim)
 {
     char *uid = mem_strdup(claim->uid);
 
+    task_note_looks(state, claim);
     claims_remove(&state->claims, claim);
     if (!claims_have(&state->claims, uid))
         consumers_remove(&state->tainted.consumers, uid);

@@ -149,8 +149,10 @@ void tasks_ask(struct tasks *tasks, enum task_kind kind, uint64_t number, const 
         is = claims_add(&state->claims, claim->uid, driver, claim->pod_namespace, claim->name);
     task = ensure(tasks, is);
     add_claimant(tasks, task, kind, number);
-    if (kind == TASK_PREPARE || is->unanswered) /* which may have been given others since */
+    if (kind == TASK_PREPARE || is->unanswered) { /* which may have been given others since */
+        task_note_looks(state, is);
         claim_forget_allocation(is);
+    }
     action_push(&state->actions, ACTION_CLAIM_LOOK, 0)->claim = action_claim(is);
     task_advance(tasks, task);
     settle(tasks);
@@ -331,7 +333,9 @@ void tasks_allocation(struct tasks *tasks, const char *uid, bool allocated,
             if (strcmp(is->driver, claim->driver) == 0)
                 granted_add(&granted, is->pool, is->device, is->share_id, is->admin_access);
         }
+        task_note_looks(tasks->state, claim);
         claim_set_allocation(claim, allocated, &granted);
+        task_note_looks(tasks->state, claim);
         task_note_local(tasks, claim);
     }
     advance_all(tasks);

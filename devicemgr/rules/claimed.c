@@ -3,6 +3,8 @@
 #include <string.h>
 
 #include "cri-proto/lift_marker.h"
+#include "devicemgr/rules/lifted.h"
+#include "devicemgr/rules/wanted.h"
 
 #include "devicemgr/rules/rule.h"
 
@@ -176,6 +178,58 @@ static void look_at_holders(const struct state *state, const struct devicemgr_cr
         if (names_device(request, &claim->devices.v[i]))
             look_at_device(state, request, claim, &claim->devices.v[i], look);
     }
+}
+
+/* ---- lifted resources ---- */
+
+static bool only_looks(const struct state *state, const struct by_claim *by, const char *resource)
+{
+    const struct claim *claim = claims_find(&state->claims, by->uid, LIFT_DRIVER);
+
+    if (by->looks)
+        return true;
+    for (size_t i = 0; claim && i < claim->allocation.len; i++) {
+        const struct granted_device *is = &claim->allocation.v[i];
+
+        if (is->admin && lifted_is_device(is, resource, by->id))
+            return true;
+    }
+    return false;
+}
+
+/* Whether each claim by which the one has the device, but for those that only look, is among those of
+ * the other. */
+static bool is_within(const struct state *state, const char *resource, const char *id,
+                      const struct by_claims *one, const struct by_claims *other)
+{
+    for (size_t i = 0; i < one->len; i++) {
+        if (strcmp(one->v[i].id, id) == 0 && !by_claims_find(other, id, one->v[i].uid) &&
+            !only_looks(state, &one->v[i], resource))
+            return false;
+    }
+    return true;
+}
+
+bool claimed_shared(const struct state *state, const char *resource, const char *id,
+                    const struct by_claims *one, const struct by_claims *other)
+{
+    return is_within(state, resource, id, one, other) || is_within(state, resource, id, other, one);
+}
+
+struct by_claims claimed_wanted(const struct state *state, const struct wanted *wanted)
+{
+    const struct by_claims *by = &wanted->want->by;
+    struct by_claims all = {0};
+
+    for (size_t i = 0; i < by->len; i++) {
+        const struct by_claim *before =
+            wanted->has ? by_claims_find(&wanted->has->by, by->v[i].id, by->v[i].uid) : NULL;
+
+        by_claims_add(&all, by->v[i].id, by->v[i].uid,
+                      (before && before->looks) ||
+                          only_looks(state, &by->v[i], wanted->want->resource));
+    }
+    return all;
 }
 
 /* ---- all ---- */

@@ -5,10 +5,12 @@
 #define DEVICEMGR_RULES_CLAIMED_H
 
 #include "devicemgr/rules/look.h"
+#include "devicemgr/things/by_claims.h"
 
 struct claim;
 struct devicemgr_create;
 struct state;
+struct wanted;
 
 /*
  * The devices of a claim are named by the CDI names that its driver has answered. REFUSE: the
@@ -22,5 +24,15 @@ struct look claimed_look(const struct state *state, const struct devicemgr_creat
  * devices of lifted resources (lift.h) it does not. */
 bool claimed_by(const struct claim *claim, const struct devicemgr_create *request);
 bool claimed_any(const struct state *state, const struct devicemgr_create *request);
+
+/* Whether two containers may both have this device of a lifted resource by claims: each claim of the
+ * one is the other's too, or only looks at it. Of a claim that is not known here, since the checkpoint
+ * was lost, nobody has said that it does. By no claim, as in rows from before they were kept: then
+ * nothing is known against it. */
+bool claimed_shared(const struct state *state, const char *resource, const char *id,
+                    const struct by_claims *one, const struct by_claims *other);
+/* By which claims the container wants the resource, with what is known, or was when it had it
+ * before, of who only looks; the caller frees it. */
+struct by_claims claimed_wanted(const struct state *state, const struct wanted *wanted);
 
 #endif

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "devicemgr/books/facts.h"
+#include "devicemgr/rules/claimed.h"
 
 #include "devicemgr/rules/rule.h"
 
@@ -28,11 +29,19 @@ static bool handed_on_by_kubelet(const struct demand *demand, const struct alloc
     return same_pod(demand, holder) && !holder->own_choice && holder->said.exited;
 }
 
-/* Whether both have it by claims: who may share it those say, and another rule (claimed.h) sees
- * to it. */
-static bool share_claims(const struct wanted *wanted, const struct allocation *holder)
+/* Whether the container and the holder may both have it by their claims. */
+static bool share_claims(const struct state *state, const struct wanted *wanted,
+                         const struct allocation *holder, const char *id)
 {
-    return wanted->want->claimed && holder->claimed;
+    struct by_claims by;
+    bool shared;
+
+    if (!wanted->want->claimed || !holder->claimed)
+        return false;
+    by = claimed_wanted(state, wanted);
+    shared = claimed_shared(state, wanted->want->resource, id, &by, &holder->by);
+    by_claims_fini(&by);
+    return shared;
 }
 
 /* One that has several of what is wanted is asked about once. */
@@ -91,7 +100,8 @@ struct look holders_of_ids(const struct state *state, const struct wanted *wante
             allocations_holders(&state->allocations, wanted->want->resource, ids->v[i]);
 
         for (size_t h = 0; h < owners_len(holders); h++) {
-            if (holders->v[h] != wanted->has && !share_claims(wanted, holders->v[h]))
+            if (holders->v[h] != wanted->has &&
+                !share_claims(state, wanted, holders->v[h], ids->v[i]))
                 look = holders_look_at(state, wanted->demand, holders->v[h], ids->v[i], ask);
             if (look.step != LOOK_GO)
                 return look;
@@ -137,8 +147,9 @@ bool holders_handed_on(const struct state *state, const struct wanted *wanted)
         for (size_t h = 0; h < owners_len(holders); h++) {
             const struct allocation *holder = holders->v[h];
 
-            if (holder != has && !share_claims(wanted, holder) &&
-                same_pod(wanted->demand, holder) && said_to_run(state, wanted->demand, holder))
+            if (holder != has && same_pod(wanted->demand, holder) &&
+                said_to_run(state, wanted->demand, holder) &&
+                !share_claims(state, wanted, holder, has->ids.v[i]))
                 return true;
         }
     }
@@ -176,6 +187,13 @@ bool holders_displaced(const struct state *state, const struct wanted *wanted, c
            (holders->v[i] == wanted->has || !holders_stand_in(holders->v[i], id)))
         i++;
     return wanted->settings->exclusive && i < owners_len(holders);
+}
+
+bool holders_share(const struct state *state, const struct allocation *one,
+                   const struct allocation *other, const char *id)
+{
+    return one->claimed && other->claimed &&
+           claimed_shared(state, one->resource, id, &one->by, &other->by);
 }
 
 bool holders_keeps(const struct state *state, const struct allocation *holder)

@@ -48,6 +48,10 @@ bool holders_stand_in(const struct allocation *holder, const char *id);
 /* Whether there is one among the others. */
 bool holders_displaced(const struct state *state, const struct wanted *wanted, const char *id);
 
+/* Whether both may have the device, each by claims. */
+bool holders_share(const struct state *state, const struct allocation *one,
+                   const struct allocation *other, const char *id);
+
 /* Whether the holder keeps its devices from other pods: a container of it may run, or be made
  * again. */
 bool holders_keeps(const struct state *state, const struct allocation *holder);

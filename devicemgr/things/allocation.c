@@ -64,9 +64,12 @@ void allocation_set_own_choice(struct allocation *allocation, bool own_choice)
     allocation->own_choice = own_choice;
 }
 
-void allocation_set_claimed(struct allocation *allocation, bool claimed)
+void allocation_set_claimed(struct allocation *allocation, const struct by_claims *by)
 {
-    allocation->claimed = claimed;
+    by_claims_fini(&allocation->by);
+    allocation->claimed = by != NULL;
+    if (by)
+        by_claims_copy(&allocation->by, by);
 }
 
 void allocation_set_tentative(struct allocation *allocation)

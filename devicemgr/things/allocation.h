@@ -41,6 +41,7 @@
 #include <stdint.h>
 
 #include "cri-proto/deviceplugin_v1beta1.pb-c.h"
+#include "devicemgr/things/by_claims.h"
 #include "devicemgr/things/ids.h"
 #include "devicemgr/things/mem.h"
 #include "devicemgr/things/owners.h"
@@ -99,8 +100,9 @@ struct allocation {
     struct ids asked; /* sorted; what the kubelet said, or the shim chose at first, that `ids` are
                        * in the place of; empty: of nothing */
     bool own_choice;  /* the shim chose them; else the kubelet did, or it cannot be told */
-    bool claimed;     /* else: they are its claims' (lift.h), which say who shares them */
-    bool tentative;   /* the shim chose them, and no container was made with them yet */
+    bool claimed;     /* else: they are its claims' (lift.h), which say who shares them: */
+    struct by_claims by; /* by which; empty: that is not known */
+    bool tentative;      /* the shim chose them, and no container was made with them yet */
 
     enum allocation_row row;
     bool renews;     /* QUEUED or CARRIED: the checkpoint has an older row, which else stays; or a
@@ -250,7 +252,8 @@ static inline bool allocation_promised(const struct allocation *allocation)
 void allocation_set_replaced(struct allocation *allocation, const struct ids *asked);
 /* Who chose its devices: the shim, or the kubelet. */
 void allocation_set_own_choice(struct allocation *allocation, bool own_choice);
-void allocation_set_claimed(struct allocation *allocation, bool claimed);
+/* Or the scheduler, for these claims: copied. NULL: it was not for claims. */
+void allocation_set_claimed(struct allocation *allocation, const struct by_claims *by);
 /* The shim did just now: see `tentative`. */
 void allocation_set_tentative(struct allocation *allocation);
 void allocation_set_token(struct allocation *allocation, enum allocation_token token,

@@ -203,6 +203,7 @@ static void allocation_free(struct allocations *table, struct allocation *alloca
     free(allocation->unknown_in);
     ids_fini(&allocation->ids);
     ids_fini(&allocation->asked);
+    by_claims_fini(&allocation->by);
     table->options_bytes -= allocation->options_bytes + allocation->fresh_bytes;
     options_free(allocation->options);
     options_free(allocation->fresh);

@@ -276,6 +276,15 @@ void claims_renew(struct claims *table, struct claim *claim, uint64_t now_ms)
     claim->held_told = false;
 }
 
+bool claim_looks(const struct claim *claim)
+{
+    size_t i = 0;
+
+    while (i < claim->allocation.len && !claim->allocation.v[i].admin)
+        i++;
+    return i < claim->allocation.len;
+}
+
 bool claim_has_cdi(const struct claim *claim, const char *name)
 {
     for (size_t i = 0; i < claim->devices.len; i++) {

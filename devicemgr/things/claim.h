@@ -148,6 +148,8 @@ bool claim_local_doubted(const struct claim *claim);
 void claim_set_doubted(struct claim *claim);
 /* What is allocated now; `granted` is taken. */
 void claim_set_allocation(struct claim *claim, bool allocated, struct granted *granted);
+/* Whether it only looks at a device of its allocation, whoever has that. */
+bool claim_looks(const struct claim *claim);
 /* Whether the driver's answer has this CDI device. */
 bool claim_has_cdi(const struct claim *claim, const char *name);
 /* Once for each; there is a most of them. Whether it is a new one. All is copied. */

@@ -48,6 +48,7 @@ void demand_copy(struct demand *to, const struct demand *demand)
                                                      .token = from->token,
                                                      .claimed = from->claimed};
         ids_copy(&to->request.items[i].ids, from->ids.v, from->ids.len);
+        by_claims_copy(&to->request.items[i].by, &from->by);
     }
 }
 

@@ -19,6 +19,22 @@ void ids_add(struct ids *ids, const char *id)
     ids->v[ids->len++] = mem_strdup(id);
 }
 
+bool ids_insert(struct ids *ids, const char *id)
+{
+    size_t at = ids->len;
+    char *copy;
+
+    while (at > 0 && strverscmp(ids->v[at - 1], id) > 0)
+        at--;
+    if (at > 0 && strcmp(ids->v[at - 1], id) == 0)
+        return false;
+    copy = mem_strdup(id);
+    ids->v = mem_grow(ids->v, ids->len, sizeof *ids->v);
+    memmove(&ids->v[at + 1], &ids->v[at], (ids->len++ - at) * sizeof *ids->v);
+    ids->v[at] = copy;
+    return true;
+}
+
 void ids_copy(struct ids *to, char *const *v, size_t len)
 {
     *to = (struct ids){0};

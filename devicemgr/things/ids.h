@@ -24,6 +24,8 @@ static inline void ids_fini(struct ids *ids)
 void ids_add(struct ids *ids, const char *id);
 /* False: it is there. Takes O(len). */
 bool ids_add_new(struct ids *ids, const char *id);
+/* The same of a sorted list, which stays sorted. */
+bool ids_insert(struct ids *ids, const char *id);
 /* `to` need not be set before, and is not freed. */
 void ids_copy(struct ids *to, char *const *v, size_t len);
 void ids_sort(struct ids *ids);

@@ -66,6 +66,8 @@
 /* Most devices one container may ask for, by number or by token: some 40 bytes each and as many
  * lines in tables; a token of so many is a message of megabytes. */
 #define REQUEST_COUNT_MAX 65535
+/* How many devices of one resource, by how many claims, a container is given for claims: pairs. */
+#define REQUEST_CLAIMED_MAX 4096
 /* NUMA nodes are numbered from 0; Linux is built for 1024 at most (NODES_SHIFT in
  * arch/x86/Kconfig). */
 #define NUMA_NODES_MAX 1024

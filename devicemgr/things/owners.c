@@ -22,6 +22,15 @@ const struct owners *owners_find(const struct owners *all, const char *const *pa
     return find((struct owners *)all, parts, parts_len);
 }
 
+const char *owners_part(const struct owners *owners, size_t part)
+{
+    const char *at = owners->key;
+
+    while (part-- > 0)
+        at += strlen(at) + 1;
+    return at;
+}
+
 void owners_add(struct owners **all, const char *const *parts, size_t parts_len, const void *owner)
 {
     struct mem_sought sought;

@@ -18,6 +18,8 @@ struct owners {
 /* Valid until one is added or removed. NULL: nobody has it. */
 const struct owners *owners_find(const struct owners *all, const char *const *parts,
                                  size_t parts_len);
+/* A part of its name, from 0 on. */
+const char *owners_part(const struct owners *owners, size_t part);
 /* Accepts NULL. */
 static inline size_t owners_len(const struct owners *owners)
 {

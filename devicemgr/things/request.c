@@ -16,6 +16,7 @@ void request_fini(struct request *request)
         free(request->items[i].resource);
         ids_fini(&request->items[i].ids);
         ids_fini(&request->items[i].preferred);
+        by_claims_fini(&request->items[i].by);
     }
     free(request->items);
     *request = (struct request){0};
@@ -58,7 +59,7 @@ static struct request_item *append(struct request *request, const char *resource
 /* ---- claims ---- */
 
 int request_add_claimed(struct request *request, const char *resource, const char *id,
-                        struct text *error)
+                        const char *claim_uid, struct text *error)
 {
     struct request_item *item = find(request, resource);
 
@@ -66,17 +67,16 @@ int request_add_claimed(struct request *request, const char *resource, const cha
         text_add(error, "more than %d resources", REQUEST_RESOURCES_MAX);
         return -1;
     }
-    if (item && item->ids.len == REQUEST_COUNT_MAX) {
-        text_add(error, "more than %d device ids", REQUEST_COUNT_MAX);
+    if (item && item->by.len == REQUEST_CLAIMED_MAX) {
+        text_add(error, "more than %d devices of claims", REQUEST_CLAIMED_MAX);
         return -1;
     }
     if (!item)
         item = append(request, resource, 0);
     item->token = item->claimed = true;
-    ids_sort(&item->ids);
-    ids_add_new(&item->ids, id);
-    ids_sort(&item->ids);
+    ids_insert(&item->ids, id);
     item->count = item->ids.len;
+    by_claims_add(&item->by, id, claim_uid, false);
     return 0;
 }
 

@@ -17,6 +17,7 @@
 #include <string.h>
 
 #include "cri-proto/token.h"
+#include "devicemgr/things/by_claims.h"
 #include "devicemgr/things/ids.h"
 #include "devicemgr/things/text.h"
 
@@ -34,7 +35,8 @@ struct request_item {
     char *resource;
     size_t count;
     bool token;                 /* the kubelet chose: `ids` are its choice, sorted; */
-    bool claimed;               /* or the scheduler did, for a claim (lift_marker.h): likewise */
+    bool claimed;               /* or the scheduler did, for claims (lift_marker.h): likewise, */
+    struct by_claims by;        /* and for which */
     struct ids ids;             /* empty without a token */
     enum request_prefer prefer; /* what is not read, but comes to be known: without a token, */
     struct ids preferred;       /* by the plugin, in its order */
@@ -73,7 +75,8 @@ int request_add_annotation(struct request *request, const char *value, struct te
     __attribute__((warn_unused_result));
 /* A device by a claim, beside others of the resource; as the two above. */
 int request_add_claimed(struct request *request, const char *resource, const char *id,
-                        struct text *error) __attribute__((warn_unused_result));
+                        const char *claim_uid, struct text *error)
+    __attribute__((warn_unused_result));
 void request_sort(struct request *request);
 
 /* The token (cri-proto/token.h) of an allocation; never NULL, the caller frees both. */

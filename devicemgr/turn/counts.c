@@ -5,6 +5,7 @@
 
 #include "devicemgr/counts.h"
 #include "devicemgr/dra.h"
+#include "devicemgr/rules/holders.h"
 #include "devicemgr/turn/turn.h"
 #include "devicemgr/words/claim.h"
 #include "devicemgr/words/reason.h"
@@ -141,17 +142,21 @@ void devicemgr_held(const struct devicemgr *mgr,
 
 static bool is_held_twice(const struct state *state, const struct owners *device)
 {
-    const struct allocation *holder = device->v[0];
-    size_t running = 0, claimed = 0;
+    const struct allocation *first = device->v[0];
+    const char *id = owners_part(device, 1);
 
-    if (!state_settings_of(state, holder->resource)->exclusive)
+    if (!state_settings_of(state, first->resource)->exclusive)
         return false;
-    for (size_t i = 0; i < device->len; i++) {
-        holder = device->v[i];
-        running += allocation_life(holder) == ALLOCATION_LIVE;
-        claimed += allocation_life(holder) == ALLOCATION_LIVE && holder->claimed;
+    for (size_t i = 1; i < device->len; i++) {
+        for (size_t k = 0; k < i; k++) {
+            const struct allocation *one = device->v[i], *other = device->v[k];
+
+            if (allocation_life(one) == ALLOCATION_LIVE &&
+                allocation_life(other) == ALLOCATION_LIVE && !holders_share(state, one, other, id))
+                return true;
+        }
     }
-    return running > 1 && claimed < running; /* who shares a claim does so on purpose */
+    return false;
 }
 
 size_t devicemgr_held_twice(const struct devicemgr *mgr)

@@ -115,41 +115,82 @@ static int read_resource(const struct reading *at, json_t *value)
     return rc;
 }
 
-/* ---- the other rows ---- */
+/* ---- allocations ---- */
+
+/* What was read of the claims of one so far, to be let go of. */
+struct by_claims_read {
+    Checkpoint__V1__ByClaim *v;
+    Checkpoint__V1__ByClaim **pointers;
+    size_t len;
+};
+
+static int read_by_claims(const struct reading *at, const json_t *list, struct by_claims_read *by)
+{
+    size_t i;
+    json_t *one;
+
+    if (json_array_size(list) == 0)
+        return reading_wrong(at, "byClaims is no list of claims");
+    by->v = must(calloc(json_array_size(list) + 1, sizeof *by->v));
+    by->pointers = must(calloc(json_array_size(list) + 1, sizeof(void *)));
+    json_array_foreach(list, i, one)
+    {
+        Checkpoint__V1__ByClaim *pair = &by->v[i];
+        int looks;
+
+        checkpoint__v1__by_claim__init(pair);
+        by->pointers[i] = pair;
+        by->len++;
+        if (reading_unpack(at, one, "{s:s, s:s, s:b}", "id", &pair->device_id, "claimUid",
+                           &pair->claim_uid, "adminAccess", &looks) < 0)
+            return -1;
+        pair->looks = looks;
+    }
+    return 0;
+}
 
 /* Without the plugin's answer there is no boot that it is of. */
 static int read_allocation(const struct reading *at, json_t *value)
 {
     Checkpoint__V1__Allocation row = CHECKPOINT__V1__ALLOCATION__INIT;
-    const json_t *ids, *boot, *asked = NULL;
+    const json_t *ids, *boot, *asked = NULL, *by_claims = NULL;
+    struct by_claims_read by = {0};
     const char *chosen_by;
     char *ignored;
-    int cached;
+    int cached, rc;
 
-    if (reading_unpack(at, value, "{s:s, s:s, s:s, s:o, s?o, s:s, s:b, s:o}", "podUid",
+    if (reading_unpack(at, value, "{s:s, s:s, s:s, s:o, s?o, s:s, s?o, s:b, s:o}", "podUid",
                        &row.pod_uid, "container", &row.container, "resource", &row.resource, "ids",
-                       &ids, "asked", &asked, "chosenBy", &chosen_by, "optionsCached", &cached,
-                       "optionsBoot", &boot) < 0 ||
+                       &ids, "asked", &asked, "chosenBy", &chosen_by, "byClaims", &by_claims,
+                       "optionsCached", &cached, "optionsBoot", &boot) < 0 ||
         reading_text_or_empty(at, boot, "optionsBoot", &ignored) < 0)
         return -1;
     row.own_choice = strcmp(chosen_by, "shim") == 0;
     row.claimed = strcmp(chosen_by, "claim") == 0;
     if (!row.own_choice && !row.claimed && strcmp(chosen_by, "kubelet") != 0)
         return reading_wrong(at, "chosenBy is neither shim, kubelet nor claim");
+    if (by_claims && !row.claimed)
+        return reading_wrong(at, "byClaims of one that was chosen by no claim");
     if (asked && json_array_size(asked) == 0)
         return reading_wrong(at, "asked names nothing");
-    if (reading_texts_of(at, ids, "ids", &row.device_ids, &row.n_device_ids) < 0)
-        return -1;
-    if (asked && reading_texts_of(at, asked, "asked", &row.asked_ids, &row.n_asked_ids) < 0) {
-        free(row.device_ids);
-        return -1;
-    }
-    reading_add_row(at, DEVICEMGR_RECORD_ALLOCATION, row.pod_uid, row.container, row.resource,
-                    &row.base);
+    rc = reading_texts_of(at, ids, "ids", &row.device_ids, &row.n_device_ids);
+    if (rc == 0 && asked)
+        rc = reading_texts_of(at, asked, "asked", &row.asked_ids, &row.n_asked_ids);
+    if (rc == 0 && by_claims)
+        rc = read_by_claims(at, by_claims, &by);
+    row.by_claims = by.pointers;
+    row.n_by_claims = by.len;
+    if (rc == 0)
+        reading_add_row(at, DEVICEMGR_RECORD_ALLOCATION, row.pod_uid, row.container, row.resource,
+                        &row.base);
     free(row.device_ids);
     free(row.asked_ids);
-    return 0;
+    free(by.v);
+    free(by.pointers);
+    return rc;
 }
+
+/* ---- the other rows ---- */
 
 static int read_pod(const struct reading *at, json_t *value)
 {

@@ -220,6 +220,7 @@ static void tell_claim(struct lift_world *h, size_t id)
                                                      .device = claim->results[i].name,
                                                      .admin_access = claim->admin};
     claim->looked_for = false;
+    claim->told = claim->allocated;
     lift_note(h, "the agent tells of %s: %sallocated", uid, claim->allocated ? "" : "not ");
     devicemgr_claim_allocation(h->core, h->now_ms, uid, claim->allocated, devices,
                                claim->allocated ? claim->results_len : 0);

@@ -216,6 +216,23 @@ static bool has_any(const struct lw_had *a, size_t a_len, const struct lw_had *b
     return false;
 }
 
+/* Whether they have a device by two claims of which one only looks at it, and the shim does not know. */
+static bool looks_untold(const struct lift_world *h, const struct lw_had *a, size_t a_len,
+                         const struct lw_had *b, size_t b_len)
+{
+    for (size_t i = 0; i < a_len; i++) {
+        for (size_t k = 0; k < b_len; k++) {
+            if (a[i].resource != b[k].resource || a[i].device != b[k].device ||
+                a[i].claim == b[k].claim || a[i].claim == LW_NO_CLAIM || b[k].claim == LW_NO_CLAIM)
+                continue;
+            if ((h->claims[a[i].claim].admin && !h->claims[a[i].claim].told) ||
+                (h->claims[b[k].claim].admin && !h->claims[b[k].claim].told))
+                return true;
+        }
+    }
+    return false;
+}
+
 /* The last pod that the words name has a device of this one's; one that is gone may have had. Who only
  * looks at it is told so by the cluster alone, which says nothing just after a start, nor once its
  * claim has nothing any more. */
@@ -225,16 +242,18 @@ static bool is_holder(const struct lift_world *h, const struct lw_pod *pod, cons
     const char *name = strrchr(message, '/');
     unsigned uid = name ? (unsigned)strtoul(name + 2, NULL, 10) : 0;
     struct lw_had mine[LW_HAD], theirs[LW_HAD];
-    size_t len = all_had(h, pod, mine);
+    size_t len = all_had(h, pod, mine), theirs_len;
 
     for (size_t i = 0; i < LW_PODS; i++) {
         const struct lw_pod *other = &h->pods[i];
 
         if (!other->there || other->uid != uid)
             continue;
+        theirs_len = all_had(h, other, theirs);
         if (lives && other != pod && !lift_is_in_the_way(h, pod, other))
-            return h->rows_lost; /* it has the same claim, as the token on it does not say */
-        return other == pod || has_any(mine, len, theirs, all_had(h, other, theirs));
+            return h->rows_lost || /* it has the same claim, as the token on it does not say */
+                   looks_untold(h, mine, len, theirs, theirs_len);
+        return other == pod || has_any(mine, len, theirs, theirs_len);
     }
     return !lives;
 }

@@ -189,6 +189,7 @@ static void on_look(void *user, const struct devicemgr_claim *claim)
     struct lift_world *h = user;
 
     h->claims[lift_claim_find(claim->uid)].looked_for = true;
+    h->claims[lift_claim_find(claim->uid)].told = false;
 }
 
 static void on_claim_done(void *user, uint64_t number, const struct devicemgr_claim_done *done)
@@ -332,7 +333,7 @@ void lift_shim_kill(struct lift_world *h, bool lost)
     lift_runtime_shim_ended(h);
     for (size_t i = 0; i < h->claims_len; i++) {
         h->claims[i].asked = 0;
-        h->claims[i].looked_for = false;
+        h->claims[i].looked_for = h->claims[i].told = false;
         h->claims[i].lost = h->claims[i].lost || (lost && h->claims[i].in_books);
     }
     for (size_t r = 0; r < LW_RESOURCES; r++) {

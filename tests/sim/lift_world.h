@@ -145,6 +145,7 @@ struct lw_claim {
     struct lw_result results[LW_CLAIM_DEVICES];
     size_t results_len;
     bool looked_for; /* the shim waits to be told */
+    bool told;       /* it knows what is allocated to it */
     /* The kubelet: */
     bool in_books, prepared;
     char names[LW_CLAIM_DEVICES][160]; /* of CDI devices, since it was told them last */

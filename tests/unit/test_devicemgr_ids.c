@@ -40,10 +40,29 @@ static void an_empty_list_is_fine(void **state)
     ids_fini(&ids);
 }
 
+/* In the order of people, wherever it comes. */
+static void what_is_inserted_finds_its_place(void **state)
+{
+    static const char *const SORTED[] = {"g1", "g2", "g10", "x"};
+    struct ids ids = {0};
+
+    (void)state;
+    assert_true(ids_insert(&ids, "g10"));
+    assert_true(ids_insert(&ids, "x"));
+    assert_true(ids_insert(&ids, "g1"));
+    assert_true(ids_insert(&ids, "g2"));
+    assert_false(ids_insert(&ids, "g2"));
+    assert_int_equal(ids.len, 4);
+    for (size_t i = 0; i < ids.len; i++)
+        assert_string_equal(ids.v[i], SORTED[i]);
+    ids_fini(&ids);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(ids_sort_the_way_people_count),
+        cmocka_unit_test(what_is_inserted_finds_its_place),
         cmocka_unit_test(an_empty_list_is_fine),
     };
 

@@ -13,6 +13,7 @@
 
 #define G0 LIFT_MARKER_PREFIX "vendor.com:gpu:g0:c1"
 #define G0_OF_C2 LIFT_MARKER_PREFIX "vendor.com:gpu:g0:c2"
+#define G0_OF_C3 LIFT_MARKER_PREFIX "vendor.com:gpu:g0:c3"
 #define G1 LIFT_MARKER_PREFIX "vendor.com:gpu:g1:c1"
 #define G1_OF_C2 LIFT_MARKER_PREFIX "vendor.com:gpu:g1:c2"
 
@@ -304,6 +305,78 @@ static void and_who_shares_the_claim_goes_on(void **state)
 }
 
 /* One is in the other's way: neither knows what the other may share. */
+/* The claim by which u1 has it went with the checkpoint, and its pod was deleted by force. */
+static void a_claim_that_is_not_known_any_more_shares_nothing(void **state)
+{
+    struct world *w = *state;
+
+    gpus_up(w, "g0");
+    runtime_listed(w, "u1/main=" GPU ":g0");
+    ignore_all(w);
+    made_of_known(w, 11, "u1", G0);
+    assert_true(create_named(w, 12, "u2", "main", G0_OF_C2));
+    expect(w, "check c-u1-main");
+    container_checked(w, true);
+    expect_with(w, "verdict 12 refused 14", "g0", "ns/u1", NULL);
+    restart(w);
+    ignore_all(w);
+    runtime_listed(w, "u1/main=" GPU ":g0");
+    ignore_all(w);
+    serve(w, "g0");
+    assert_true(create_named(w, 13, "u2", "main", G0_OF_C2)); /* its row says by which */
+    expect(w, "check c-u1-main");
+    container_checked(w, true);
+    expect_with(w, "verdict 13 refused 14", "g0", "ns/u1", NULL);
+    ignore_all(w);
+    sandbox_ended(w, "s-u1");
+    ignore_all(w);
+    assert_true(create_named(w, 14, "u2", "main", G0_OF_C2));
+    expect(w, "allocate g0 *");
+}
+
+/* Of two devices by two claims each has its own; who looks only is in nobody's way. */
+static void who_only_looks_shares_it(void **state)
+{
+    const struct devicemgr_claim_device looks = {DEVICEMGR_LIFT_DRIVER, "node-1/" GPU, "g0", NULL,
+                                                 true};
+    struct world *w = *state;
+
+    devicemgr_restored(w->mgr, w->now_ms);
+    driver_up(w, 1, DEVICEMGR_LIFT_DRIVER);
+    gpus_up(w, "g0 g1");
+    made(w, 11, "u1", "main", G0 " " G1_OF_C2);
+    prepared(w, 5, "c3", G0_OF_C3);
+    assert_true(create_named(w, 12, "u2", "main", G0_OF_C3));
+    expect(w, "check c-u1-main");
+    container_checked(w, true);
+    expect(w, "commit claim c3 *");
+    expect_with(w, "verdict 12 refused 14", "g0", "ns/u1", NULL);
+    committed(w);
+    ignore_all(w);
+    assert_true(create_named(w, 13, "u3", "main", G1)); /* by the claim of the other one */
+    expect(w, "check c-u1-main");
+    container_checked(w, true);
+    expect_with(w, "verdict 13 refused 14", "g1", "ns/u1", NULL);
+    devicemgr_claim_allocation(w->mgr, w->now_ms, "c3", true, &looks, 1);
+    ignore_all(w);
+    made_of_known(w, 14, "u2", G0_OF_C3);
+    assert_int_equal(devicemgr_held_twice(w->mgr), 0);
+    made(w, 15, "u3", "main", G1_OF_C2);
+    assert_int_equal(devicemgr_held_twice(w->mgr), 0);
+    if (w->pending)
+        committed(w);
+    restart(w); /* of which the cluster has said nothing yet */
+    ignore_all(w);
+    runtime_listed(w, "u1/main=" GPU ":g0,g1 u2/main=" GPU ":g0 u3/main=" GPU ":g1");
+    ignore_all(w);
+    serve(w, "g0 g1");
+    assert_int_equal(devicemgr_held_twice(w->mgr), 0);
+    assert_true(create_named(w, 16, "u2", "main", G0_OF_C3));
+    expect(w, "verdict 16 forward*");
+    assert_true(create_named(w, 17, "u1", "main", G0 " " G1_OF_C2));
+    expect(w, "verdict 17 forward*");
+}
+
 static void what_a_pod_has_from_before_is_its_own(void **state)
 {
     struct world *w = *state;
@@ -549,6 +622,8 @@ int main(void)
         lift_test(who_waits_for_a_claim_s_device_uses_it),
         lift_test(what_a_claim_has_is_known_to_be_its_own_again),
         lift_test(and_who_shares_the_claim_goes_on),
+        lift_test(a_claim_that_is_not_known_any_more_shares_nothing),
+        lift_test(who_only_looks_shares_it),
         lift_test(what_a_pod_has_from_before_is_its_own),
         lift_test(and_is_tainted_until_it_is_gone),
         lift_test(moved_back_it_is_unhealthy_while_claimed),

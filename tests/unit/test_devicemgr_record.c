@@ -258,6 +258,26 @@ static void what_was_asked_for_comes_back(void **state)
     end(&t);
 }
 
+/* By which claims, and whether the cluster has said that one only looks. */
+static void what_claims_have_comes_back(void **state)
+{
+    struct by_claims by = {0};
+    struct there_and_back t;
+    const struct allocation *back;
+
+    (void)state;
+    begin(&t);
+    by_claims_add(&by, "g0", "c2", true);
+    by_claims_add(&by, "g0", "c1", false);
+    allocation_set_claimed(t.allocation, &by);
+    pack(&t);
+    back = come_back(&t);
+    assert_true(back->claimed);
+    assert_true(by_claims_equal(&back->by, &by));
+    by_claims_fini(&by);
+    end(&t);
+}
+
 /* What is in the place of itself is not in another's. */
 static void what_was_asked_for_may_be_what_there_is(void **state)
 {
@@ -319,9 +339,12 @@ static int restore_allocation(Checkpoint__V1__Allocation *message)
 static void allocation_rows_that_break_a_rule_are_refused(void **state)
 {
     Checkpoint__V1__Allocation message = CHECKPOINT__V1__ALLOCATION__INIT;
+    Checkpoint__V1__ByClaim pair = CHECKPOINT__V1__BY_CLAIM__INIT, *pairs[] = {&pair};
     char *ids[] = {(char *)"g0", (char *)"g1"}, *asked[] = {(char *)"g8", (char *)"g9"};
 
     (void)state;
+    pair.device_id = (char *)"g0";
+    pair.claim_uid = (char *)"c1";
     message.pod_uid = (char *)"u1";
     message.container = (char *)"main";
     message.resource = (char *)GPU;
@@ -351,6 +374,18 @@ static void allocation_rows_that_break_a_rule_are_refused(void **state)
     asked[0] = (char *)"";
     assert_int_equal(restore_allocation(&message), -1);
     message.n_asked_ids = 0;
+    message.by_claims = pairs;
+    message.n_by_claims = 1;
+    assert_int_equal(restore_allocation(&message), -1); /* for none */
+    message.claimed = true;
+    assert_int_equal(restore_allocation(&message), 0);
+    pair.claim_uid = (char *)"c\xff";
+    assert_int_equal(restore_allocation(&message), -1);
+    pair.claim_uid = (char *)"c1";
+    pair.device_id = (char *)"g\xff";
+    assert_int_equal(restore_allocation(&message), -1);
+    message.n_by_claims = 0; /* as it was before they were kept */
+    assert_int_equal(restore_allocation(&message), 0);
     message.has_options = true;
     message.options.data = (uint8_t *)"\xff\xff";
     message.options.len = 2;
@@ -859,6 +894,7 @@ int main(void)
         cmocka_unit_test(an_allocation_comes_back_as_it_was),
         cmocka_unit_test(fresh_options_not_in_the_commit_are_not_written),
         cmocka_unit_test(what_was_asked_for_comes_back),
+        cmocka_unit_test(what_claims_have_comes_back),
         cmocka_unit_test(what_was_asked_for_may_be_what_there_is),
         cmocka_unit_test(options_there_is_no_room_for_come_back_without),
         cmocka_unit_test(allocation_rows_that_break_a_rule_are_refused),

@@ -224,10 +224,28 @@ static void there_is_a_most_of_claimed_resources(void **state)
     (void)state;
     for (unsigned i = 0; i <= REQUEST_RESOURCES_MAX; i++) {
         snprintf(name, sizeof name, "a/r%u", i);
-        assert_int_equal(request_add_claimed(&request, name, "g0", &error),
+        assert_int_equal(request_add_claimed(&request, name, "g0", "c1", &error),
                          i < REQUEST_RESOURCES_MAX ? 0 : -1);
     }
     assert_int_equal(request.len, REQUEST_RESOURCES_MAX);
+    request_fini(&request);
+}
+
+/* By how many claims, too. */
+static void there_is_a_most_of_what_claims_have(void **state)
+{
+    struct request request = {0};
+    struct text error = {0};
+    char uid[32];
+
+    (void)state;
+    for (unsigned i = 0; i <= REQUEST_CLAIMED_MAX; i++) {
+        snprintf(uid, sizeof uid, "c%u", i);
+        assert_int_equal(request_add_claimed(&request, GPU, "g0", uid, &error),
+                         i < REQUEST_CLAIMED_MAX ? 0 : -1);
+    }
+    assert_int_equal(request.items[0].count, 1);
+    assert_int_equal(request.items[0].by.len, REQUEST_CLAIMED_MAX);
     request_fini(&request);
 }
 
@@ -263,6 +281,7 @@ int main(void)
         cmocka_unit_test(long_texts_are_bounded),
         cmocka_unit_test(the_token_wins),
         cmocka_unit_test(there_is_a_most_of_claimed_resources),
+        cmocka_unit_test(there_is_a_most_of_what_claims_have),
         cmocka_unit_test(there_is_a_most_of_tokens),
     };
 
