@@ -84,6 +84,14 @@ static unsigned guarded(const struct rt_container *c, size_t r)
     return c->known[r] ? c->held[r] : c->held[r] & ~c->bare[r];
 }
 
+/* It came without a token while the call that made the other was under way: that passes untouched,
+ * and what the kubelet gave to its pod counted for nothing while its sandbox was stopped. */
+static bool came_untouched(const struct rt_container *other, const struct rt_container *made,
+                           size_t r)
+{
+    return (other->bare[r] & made->held[r]) != 0 && other->known_ms[r] >= made->begun_ms;
+}
+
 void check_exclusive(struct world *w, const struct rt_container *container)
 {
     for (size_t i = 0; i < w->runtime.containers_end; i++) {
@@ -92,7 +100,9 @@ void check_exclusive(struct world *w, const struct rt_container *container)
         if (other == container || !runtime_live(other) || may_share(container, other))
             continue;
         for (size_t r = 0; r < RESOURCES_LEN; r++)
-            check_that(w, (guarded(other, r) & container->noted[r]) == 0 || !shim_exclusive(w, r),
+            check_that(w,
+                       (guarded(other, r) & container->noted[r]) == 0 || !shim_exclusive(w, r) ||
+                           came_untouched(other, container, r),
                        "no device in two live containers: %x of resource %zu in c%u of u%u and "
                        "c%u of u%u",
                        guarded(other, r) & container->noted[r], r, other->id, other->uid,
@@ -120,6 +130,15 @@ void check_making(struct world *w, const struct rt_container *container)
     }
 }
 
+/* It takes what its container has had before, whoever was given that behind our back since. */
+static bool is_own(const struct world *w, const struct create_sim *create,
+                   const struct claim *claim)
+{
+    const struct claim *own = claims_seek(w, create->uid, create->name, claim->resource);
+
+    return own && (own->mask & claim->mask) != 0;
+}
+
 /* As long as runtime and kubelet have not both listed, only what the shim was told, or saw end, in
  * this life ends a pod. */
 void check_dropped(struct world *w, const char *uid, const char *container, const char *resource)
@@ -139,7 +158,7 @@ void check_dropped(struct world *w, const char *uid, const char *container, cons
         const struct create_sim *c = &w->client.creates[i];
 
         if (c->number && c->count[claim->resource] > 0 &&
-            (c->uid == pod || c->ids[claim->resource] & claim->mask ||
+            (c->uid == pod || c->ids[claim->resource] & claim->mask || is_own(w, c, claim) ||
              (!c->ids[claim->resource] && !runtime_runs(w, pod))))
             return; /* that may have taken it: it was in no container that runs. What one that
                        chooses takes is told by its verdict only: it may be of any pod that was

@@ -41,12 +41,14 @@ static bool just(const struct world *w, uint64_t ms)
 static unsigned reasons_of_sandbox(struct world *w, const struct create_sim *create)
 {
     const struct rt_sandbox *s = runtime_find_sandbox(w, create->sandbox);
-    unsigned reasons = 0;
+    bool dead =
+        s && (!s->ready || s->hidden || (s->seen_ms > 0 && s->seen_ms >= w->lister.heard_ms));
+    unsigned reasons = dead ? REASON_DEAD : 0;
 
     if (create->stop_told || !s || !s->ready || s->open_ms > w->lister.heard_ms)
         reasons |= REASON_ENDED;
-    if (s && (!s->ready || s->hidden || (s->seen_ms > 0 && s->seen_ms >= w->lister.heard_ms)))
-        reasons |= REASON_DEAD;
+    if (dead && s->open_ms > 0) /* a list that shows it ready says that it was not stopped */
+        reasons |= REASON_ENDED;
     return reasons;
 }
 
