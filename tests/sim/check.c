@@ -139,6 +139,21 @@ static bool is_own(const struct world *w, const struct create_sim *create,
     return own && (own->mask & claim->mask) != 0;
 }
 
+/* Whether a create that is under way may have taken it: it was in no container that runs. What one
+ * that chooses takes is told by its verdict only: it may be of any pod that was over before. */
+static bool may_be_taken(const struct world *w, const struct claim *claim)
+{
+    for (size_t i = 0; i < CREATES_SIM_MAX; i++) {
+        const struct create_sim *c = &w->client.creates[i];
+
+        if (c->number && c->count[claim->resource] > 0 &&
+            (c->uid == claim->uid || c->ids[claim->resource] & claim->mask || is_own(w, c, claim) ||
+             (!c->ids[claim->resource] && !runtime_runs(w, claim->uid))))
+            return true;
+    }
+    return false;
+}
+
 /* As long as runtime and kubelet have not both listed, only what the shim was told, or saw end, in
  * this life ends a pod. */
 void check_dropped(struct world *w, const char *uid, const char *container, const char *resource)
@@ -154,15 +169,9 @@ void check_dropped(struct world *w, const char *uid, const char *container, cons
     if (!w->store.reset &&
         !store_find(&w->store, DEVICEMGR_RECORD_ALLOCATION, uid, container, resource))
         return; /* it never was durable: there was nothing to restore */
-    for (size_t i = 0; i < CREATES_SIM_MAX; i++) {
-        const struct create_sim *c = &w->client.creates[i];
-
-        if (c->number && c->count[claim->resource] > 0 &&
-            (c->uid == pod || c->ids[claim->resource] & claim->mask || is_own(w, c, claim) ||
-             (!c->ids[claim->resource] && !runtime_runs(w, pod))))
-            return; /* that may have taken it: it was in no container that runs. What one that
-                       chooses takes is told by its verdict only: it may be of any pod that was
-                       over before */
+    if (may_be_taken(w, claim)) {
+        claims_take(w, pod, claim->name, claim->resource);
+        return;
     }
     for (size_t i = 0; i < PODS_MAX; i++) {
         for (size_t c = 0; c < POD_CONTAINERS_MAX; c++) {

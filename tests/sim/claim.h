@@ -35,6 +35,7 @@ struct claim {
     unsigned boot;  /* in which it was last told of, or the runtime knew its pod */
     uint64_t since_ms;  /* it is there */
     uint64_t told_ms;   /* when the shim last heard of a create with it: newer than older lists */
+    uint64_t taken_ms;  /* when a create may have taken it last, which may be over since */
     uint64_t unsure_ms; /* since then one more of its containers may be in the making; 0: none */
 };
 
@@ -77,6 +78,8 @@ unsigned claims_kept(struct world *w, unsigned uid, size_t resource);
 unsigned claims_own(struct world *w, size_t resource);
 /* What tokens name that somebody else has copied: to the shim they are the kubelet's. */
 unsigned claims_strangers(const struct world *w, size_t resource);
+/* A create may have taken it just now. */
+void claims_take(struct world *w, unsigned uid, unsigned name, size_t resource);
 /* Whether another pod was given of what it has, in this life of the shim. */
 bool claims_taken(const struct world *w, const struct claim *claim);
 /* Whether something is kept for a pod that may come back after a reboot, and never will. */

@@ -25,7 +25,8 @@ void down_ask(struct dw_pod *pod, enum dw_asker asker)
         is_due = is_due || (pod->asks[other] == DW_DUE && !pod->unconfirmed);
     }
     if (!is_any && !pod->may_refuse) {
-        pod->sent = pod->was_down = false;
+        pod->sent = false;
+        pod->was_down = pod->was_down && pod->perhaps; /* since it may have been asked first */
         pod->due_ms = 0;
     }
     if (pod->asks[asker] != DW_DUE)
@@ -100,7 +101,8 @@ void down_judge_stop(struct down_world *d, struct dw_pod *pod, uint64_t grace_ms
                pod->uid);
     check_that(d->w,
                d->plan.state != DW_BY_KUBELET || is_asked(pod, DW_OPERATOR) ||
-                   is_asked(pod, DW_SHUTDOWN) || is_asked(pod, DW_EVICTION) || pod->goes_on,
+                   is_asked(pod, DW_SHUTDOWN) || is_asked(pod, DW_EVICTION) || pod->goes_on ||
+                   pod->perhaps, /* in the one before */
                "who is ended by the kubelet is left to it: u%u", pod->uid);
     check_that(d->w, !stop || stop->kills_ms > d->now_ms + grace_ms,
                "one that is being stopped is told so again only to end sooner: c%u",

@@ -203,11 +203,23 @@ static unsigned reasons_of_former(struct world *w, const struct create_sim *crea
     return reasons;
 }
 
+/* What an operator may keep from it. Whoever has a device keeps it, as long as it asks for the same: of
+ * a container that comes with another token that it had one of those before is forgotten with the rest. */
+static unsigned kept_from(const struct world *w, const struct create_sim *create, size_t r)
+{
+    const struct claim *own = claims_seek(w, create->uid, create->name, r);
+    unsigned kept = operator_may_keep_from(w, create->uid, r);
+
+    if (own && create->ids[r] && own->mask != create->ids[r])
+        kept |= operator_may_keep(w, r) & own->mask;
+    return kept;
+}
+
 /* What keeps it from this pod, which need not be known to have it. */
 static unsigned reasons_of_operator(struct world *w, const struct create_sim *create, size_t r,
                                     unsigned ids)
 {
-    unsigned kept = operator_may_keep_from(w, create->uid, r), number;
+    unsigned kept = kept_from(w, create, r), number;
     unsigned healthy = 0, held = 0; /* of a plugin that is away: nobody knows any more */
     const struct connection *c = plugin_usable(w, r);
     bool chosen;

@@ -262,7 +262,7 @@ static size_t name_devices(const struct taint_world *t, const struct tw_pod *pod
 static void pass_on(struct taint_world *t, struct tw_pod *pod)
 {
     taint_judge_forwarded(t, pod, pod->mask);
-    pod->forwarded = pod->user = true;
+    pod->forwarded = pod->given = pod->user = true;
     pod->user_ms = t->now_ms;
     pod->first_create = 0;
 }
@@ -325,7 +325,7 @@ void taint_pod_verdict(struct taint_world *t, struct tw_pod *pod,
         return;
     }
     taint_judge_forwarded(t, pod, mask);
-    pod->forwarded = true;
+    pod->forwarded = pod->given = true;
     pod->first_create = 0;
     pod->mask = mask;
 }
@@ -372,7 +372,7 @@ void taint_pods_shim_ended(struct taint_world *t)
             pod->container = ++t->last_container;
             pod->runs = true;
         }
-        pod->unsettled = pod->unsettled || pod->runs || (pod->create && pod->forwarded);
+        pod->unsettled = pod->unsettled || pod->runs || pod->given;
         pod->create = 0;
         pod->forwarded = pod->listed = pod->known = pod->in_file = false;
         pod->evicted.is = pod->evicted.stored;

@@ -211,15 +211,15 @@ struct tw_pod {
     unsigned sandbox; /* 0: none */
     unsigned attempt;
     bool ready;
-    bool unsettled; /* an earlier life may not have stored what became of its create */
+    bool unsettled; /* its row is from an earlier life, which says not what became of its creates */
     bool known;     /* the core knows of it, in this life */
     /* its container, and the one that is to be made */
     unsigned container; /* 0: none */
     bool runs;
-    bool listed;       /* a list that was taken has shown that it runs */
-    uint64_t create;   /* 0: none is under way */
-    uint64_t retry_ms; /* none is asked for before */
-    bool forwarded;
+    bool listed;           /* a list that was taken has shown that it runs */
+    uint64_t create;       /* 0: none is under way */
+    uint64_t retry_ms;     /* none is asked for before */
+    bool forwarded, given; /* the one under way; one ever was */
     uint64_t first_create; /* since it was made last: what it may have been given by then, it has */
     /* its end */
     struct tw_want evicted, ended;
