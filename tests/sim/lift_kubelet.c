@@ -201,6 +201,8 @@ void lift_kubelet_is_read(struct lift_world *h)
     const char *v[LW_PODS][2];
     size_t len = 0;
 
+    for (size_t i = 0; i < LW_RESOURCES * LW_DEVICES; i++)
+        h->resources[i / LW_DEVICES].device[i % LW_DEVICES].in_file = false;
     for (size_t i = 0; i < LW_PODS; i++) {
         const struct lw_pod *pod = &h->pods[i];
 
@@ -210,6 +212,7 @@ void lift_kubelet_is_read(struct lift_world *h)
         for (size_t k = 0; k < pod->devices_len; k++) {
             lift_device_id(pod->resource, pod->devices[k], ids[len][k]);
             v[len][k] = ids[len][k];
+            h->resources[pod->resource].device[pod->devices[k]].in_file = true;
         }
         held[len] = (struct devicemgr_kubelet_held){.pod_uid = uids[len],
                                                     .container = "n0",

@@ -185,7 +185,8 @@ static bool is_claimed(const struct lift_world *h, size_t resource, size_t devic
     return false;
 }
 
-/* All is well: tainted is what pods have from before, and nothing else. When rows were lost, that a
+/* All is well: tainted is what pods have from before, and nothing else; but what the kubelet's
+ * checkpoint named when it was read last may be a pod's that is gone since. When rows were lost, that a
  * claim's devices are its is known again once the next container with it is made: one that waits
  * keeps what its last one had, whose token does not say by what right. */
 static bool is_right(const struct lift_world *h, size_t r, const Agent__V1__PoolDevice *device,
@@ -205,7 +206,7 @@ static bool is_right(const struct lift_world *h, size_t r, const Agent__V1__Pool
     return is->listed && strcmp(resource->text, lift_resource_name(r)) == 0 &&
            strcmp(model->text, lift_device_model(at)) == 0 &&
            (is->node < 0 ? !node : node && node->number == is->node) &&
-           ((device->n_taints > 0) == is_had(h, r, at, false) ||
+           ((device->n_taints > 0) == is_had(h, r, at, false) || is->in_file ||
             (h->rows_lost && is_claimed(h, r, at)));
 }
 

@@ -65,6 +65,7 @@ struct lw_device {
     int said_node;
     /* as the kubelet was shown it last: */
     bool shown, shown_healthy;
+    bool in_file; /* the kubelet's checkpoint named it, when it was read last */
 };
 
 struct lw_resource {
