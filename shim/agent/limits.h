@@ -58,8 +58,9 @@
 #define KEEPALIVE_IDLE_S 30
 #define KEEPALIVE_AGAIN_S 5
 #define UNACKNOWLEDGED_MS 45000
-/* Over HTTP/1.1 each watch has a connection of its own; over HTTP/2 there is one. */
-#define CONNECTIONS_MAX 4
+/* Over HTTP/1.1 each watch has a connection of its own, and all else shares the others; over HTTP/2
+ * there is one. */
+#define CONNECTIONS_MAX 6
 
 /* Until something is tried again: doubled each time, with up to as much more by chance; begins anew
  * after so long a time in which it worked. As client-go's reflector has it. */

@@ -143,16 +143,19 @@ def test_a_connection_that_is_dead_is_found_dead(running, server, feed):
 
 
 def test_http_1_does_as_well(directory, closing, feed):
+    """All that is watched leaves room for orders."""
     server = closing(ApiServer(directory / "pki", http2=False, streaming=False))
     server.start()
     server.put("nodes", node({GPU: "2"}))
-    closing(Agent(directory, server.kubeconfig(directory / "kubelet.conf", NODE))).start()
-    for resource in ("nodes", "pods", "resourceslices"):
+    server.tokens = {"t": "system:serviceaccount:x:y"}
+    feed.kinds = (proto.POD, proto.SLICE, proto.TAINT_RULE)
+    closing(Agent(directory, server.kubeconfig(directory / "kubelet.conf", token="t"), node_name=NODE)).start()
+    for resource in ("nodes", "pods", "resourceslices", "devicetaintrules"):
         server.wait_watched(resource)
     server.put("pods", pod("a"))
     feed.wait_fact(proto.POD, "uid-a")
     assert feed.order(set_capacity=proto.SetCapacity(resource=GPU, quantity="0")).outcome == proto.DONE
-    assert server.open <= 4
+    assert server.open <= 6
 
 
 def test_pages(server, feed, make_agent):
