@@ -76,7 +76,7 @@ static bool note_claims(const struct state *state, struct allocation *allocation
                         const struct wanted *wanted)
 {
     bool claimed = wanted->want->claimed, changes;
-    struct by_claims by = claimed_wanted(state, wanted);
+    struct by_claims by = claimed_wanted(state, wanted, NULL);
 
     changes = allocation->claimed != claimed || !by_claims_equal(&allocation->by, &by);
     if (changes)

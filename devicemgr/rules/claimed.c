@@ -216,15 +216,18 @@ bool claimed_shared(const struct state *state, const char *resource, const char 
     return is_within(state, resource, id, one, other) || is_within(state, resource, id, other, one);
 }
 
-struct by_claims claimed_wanted(const struct state *state, const struct wanted *wanted)
+struct by_claims claimed_wanted(const struct state *state, const struct wanted *wanted,
+                                const char *id)
 {
     const struct by_claims *by = &wanted->want->by;
     struct by_claims all = {0};
 
     for (size_t i = 0; i < by->len; i++) {
-        const struct by_claim *before =
-            wanted->has ? by_claims_find(&wanted->has->by, by->v[i].id, by->v[i].uid) : NULL;
+        const struct by_claim *before;
 
+        if (id && strcmp(by->v[i].id, id) != 0)
+            continue;
+        before = wanted->has ? by_claims_find(&wanted->has->by, by->v[i].id, by->v[i].uid) : NULL;
         by_claims_add(&all, by->v[i].id, by->v[i].uid,
                       (before && before->looks) ||
                           only_looks(state, &by->v[i], wanted->want->resource));

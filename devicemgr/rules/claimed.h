@@ -31,8 +31,9 @@ bool claimed_any(const struct state *state, const struct devicemgr_create *reque
  * nothing is known against it. */
 bool claimed_shared(const struct state *state, const char *resource, const char *id,
                     const struct by_claims *one, const struct by_claims *other);
-/* By which claims the container wants the resource, with what is known, or was when it had it
- * before, of who only looks; the caller frees it. */
-struct by_claims claimed_wanted(const struct state *state, const struct wanted *wanted);
+/* By which claims the container wants the device, NULL: all of the resource; with what is known, or
+ * was when it had it before, of who only looks. The caller frees it. */
+struct by_claims claimed_wanted(const struct state *state, const struct wanted *wanted,
+                                const char *id);
 
 #endif

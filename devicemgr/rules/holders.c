@@ -38,7 +38,7 @@ static bool share_claims(const struct state *state, const struct wanted *wanted,
 
     if (!wanted->want->claimed || !holder->claimed)
         return false;
-    by = claimed_wanted(state, wanted);
+    by = claimed_wanted(state, wanted, id);
     shared = claimed_shared(state, wanted->want->resource, id, &by, &holder->by);
     by_claims_fini(&by);
     return shared;

@@ -15,8 +15,9 @@ void by_claims_fini(struct by_claims *by)
     *by = (struct by_claims){0};
 }
 
-static int order(const struct by_claim *a, const struct by_claim *b)
+static int order(const void *one, const void *other)
 {
+    const struct by_claim *a = one, *b = other;
     int ids = strcmp(a->id, b->id);
 
     return ids ? ids : strcmp(a->uid, b->uid);
@@ -49,11 +50,8 @@ void by_claims_copy(struct by_claims *to, const struct by_claims *from)
 const struct by_claim *by_claims_find(const struct by_claims *by, const char *id, const char *uid)
 {
     const struct by_claim sought = {(char *)(uintptr_t)id, (char *)(uintptr_t)uid, false};
-    size_t i = 0;
 
-    while (i < by->len && order(&by->v[i], &sought) != 0)
-        i++;
-    return i < by->len ? &by->v[i] : NULL;
+    return by->len > 0 ? bsearch(&sought, by->v, by->len, sizeof *by->v, order) : NULL;
 }
 
 bool by_claims_equal(const struct by_claims *a, const struct by_claims *b)

@@ -25,7 +25,7 @@ void by_claims_fini(struct by_claims *by);
 void by_claims_add(struct by_claims *by, const char *id, const char *uid, bool looks);
 /* `to` need not be set before, and is not freed. */
 void by_claims_copy(struct by_claims *to, const struct by_claims *from);
-/* NULL: it is not there. */
+/* In O(log len). NULL: it is not there. */
 const struct by_claim *by_claims_find(const struct by_claims *by, const char *id, const char *uid);
 bool by_claims_equal(const struct by_claims *a, const struct by_claims *b);
 
