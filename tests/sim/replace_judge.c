@@ -77,18 +77,24 @@ static bool add_chosen(void *user, const struct devicemgr_device *device)
     return true;
 }
 
-/* What the shim has for a container that it is asked for, of which it has not said so yet. */
-static unsigned chosen_for(const struct replace_world *r, const struct rw_pod *pod)
+/* What the shim has for the pod, said or not. */
+static unsigned kept_for(const struct replace_world *r, const struct rw_pod *pod)
 {
     const struct devicemgr_which which = {.resource = RW_RESOURCE};
     char uid[16];
     struct chosen chosen = {.uid = uid};
 
-    if (!r->core || !is_live(pod) || pod->containers[pod->at].state != RW_ASKED)
+    if (!r->core || !is_live(pod))
         return 0;
     snprintf(uid, sizeof uid, "u%u", pod->uid);
     devicemgr_devices(r->core, r->now_ms, &which, add_chosen, &chosen);
     return chosen.set;
+}
+
+/* The same for a container that it is asked for, of which it has not said so yet. */
+static unsigned chosen_for(const struct replace_world *r, const struct rw_pod *pod)
+{
+    return pod->containers[pod->at].state == RW_ASKED ? kept_for(r, pod) : 0;
 }
 
 static void note_bad(struct replace_world *r)
@@ -203,8 +209,9 @@ static bool is_anothers(const struct replace_world *r, const struct rw_pod *pod,
 {
     for (size_t i = 0; i < RW_PODS; i++) {
         const struct rw_pod *other = &r->pods[i];
-        unsigned chosen = chosen_for(r, other), had = other->containers[other->at].had;
-        unsigned keeps = !container->unsure ? RW_ALL : chosen ? chosen : had;
+        const struct rw_container *next = &other->containers[other->at];
+        unsigned kept = next->unsure ? kept_for(r, other) : chosen_for(r, other);
+        unsigned keeps = !container->unsure ? RW_ALL : kept ? kept : next->had;
 
         if (other != pod && is_live(other) && other->read && !other->in_flight &&
             other->read_ms < container->asked_ms && (other->given & keeps & set))
@@ -243,13 +250,23 @@ void replace_judge_forward(struct replace_world *r, struct rw_pod *pod,
                "nothing is chosen that the kubelet has given to another pod: %02x", added);
 }
 
-static unsigned others_in_place(const struct replace_world *r, const struct rw_pod *but)
+/* The other container that a refusal says to have a device, if others are in the place of what it
+ * was given: those. */
+static unsigned named_in_place(const struct replace_world *r, const struct rw_pod *but,
+                               const char *message)
 {
+    const char *held = strstr(message, "is held by");
     unsigned set = 0;
+    char holder[64], name[8];
 
-    for (size_t i = 0; i < RW_PODS; i++) {
-        for (size_t k = 0; &r->pods[i] != but && is_live(&r->pods[i]) && k < RW_CONTAINERS; k++)
-            set |= in_place(&r->pods[i], &r->pods[i].containers[k]);
+    for (size_t i = 0; held && i < RW_PODS; i++) {
+        const struct rw_pod *pod = &r->pods[i];
+
+        for (size_t k = 0; pod != but && is_live(pod) && k < RW_CONTAINERS; k++) {
+            replace_container_name(k, name);
+            snprintf(holder, sizeof holder, "container \"%s\" of pod \"ns/u%u\"", name, pod->uid);
+            set |= strstr(held, holder) ? in_place(pod, &pod->containers[k]) : 0;
+        }
     }
     return set;
 }
@@ -283,7 +300,8 @@ void replace_judge_refused(struct replace_world *r, const struct rw_pod *pod,
     if (strstr(message, "which still runs"))
         check_that(r->w,
                    another_waits(r, pod) || waits_for_list(r) ||
-                       !(pod->given & others_in_place(r, pod)) || replace_count(free) < pod->want,
+                       !(pod->given & named_in_place(r, pod, message)) ||
+                       replace_count(free) < pod->want,
                    "who was given what is in another's place is not refused for it: u%u, free %02x",
                    pod->uid, free);
     if (!strstr(message, "no other is free"))

@@ -243,7 +243,7 @@ uint64_t replace_pods_next_ms(const struct replace_world *r)
     return next_ms;
 }
 
-/* What the shim chose is given up if it is not made. */
+/* What the shim chose is given up if it is not made. What is not known of it stays so. */
 static void is_made(struct replace_world *r, struct rw_pod *pod, struct rw_container *container)
 {
     bool fails = !r->calm && rng_percent(&r->rng, 8);
@@ -254,7 +254,7 @@ static void is_made(struct replace_world *r, struct rw_pod *pod, struct rw_conta
     container->known = container->known && !fails;
     container->create = 0;
     container->attempt += !fails;
-    container->unsure = fails && !pod->token;
+    container->unsure = fails ? !pod->token : container->unsure;
     replace_note(r, "k%u of u%u %s", container->id, pod->uid, fails ? "fails" : "runs");
     if (!create)
         return; /* whoever asked for it is gone */
