@@ -230,6 +230,21 @@ static bool is_meant(const struct state *state, const char *resource, const char
            (strcmp(meant->pod_uid, pod_uid) != 0 || strcmp(meant->container, container) != 0);
 }
 
+/* Whether the kubelet has handed on to this container what it gave the holder: what that has in the
+ * place of it is handed on, too. */
+static bool handed_on(const struct wanted *wanted, const struct allocation *holder)
+{
+    const struct ids *asked = allocation_asked(holder);
+    size_t i = 0;
+
+    if (!wanted->want->token || allocation_life(holder) != ALLOCATION_UNKNOWN ||
+        !handed_on_by_kubelet(wanted->demand, holder))
+        return false;
+    while (i < asked->len && !ids_contain_sorted(&wanted->want->ids, asked->v[i]))
+        i++;
+    return i < asked->len;
+}
+
 bool holders_none(const struct state *state, const struct wanted *wanted, const char *id,
                   bool *reused)
 {
@@ -246,7 +261,7 @@ bool holders_none(const struct state *state, const struct wanted *wanted, const 
 
         if (holder == wanted->has)
             continue;
-        if (allocation_life(holder) != ALLOCATION_IDLE)
+        if (allocation_life(holder) != ALLOCATION_IDLE && !handed_on(wanted, holder))
             return false;
         if (same_pod(demand, holder))
             *reused = true;

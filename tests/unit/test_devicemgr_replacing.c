@@ -322,6 +322,24 @@ static void an_init_container_hands_on_what_it_got(void **state)
     expect(w, "allocate g1 *");
 }
 
+/* One list is not enough to know that no other init container is in the making; the kubelet, which
+ * asks for the next one, does. */
+static void so_does_one_of_before_the_shim_was_killed(void **state)
+{
+    struct world *w = *state;
+
+    u2s_init_container_has_g1(w);
+    w->own.replace_after_ms = 0;
+    restart(w);
+    kubelet_holds(w, TO_INIT);
+    serve(w, "g1");
+    runtime_listed(w, "u2/init!");
+    ignore_all(w);
+    create_token(w, 14, "u2", GPU ":g0");
+    takes(w, TO_INIT);
+    expect(w, "allocate g1 *");
+}
+
 static void what_an_init_container_had_is_back(void **state)
 {
     struct world *w = *state;
@@ -507,6 +525,7 @@ int main(void)
         TEST(what_stays_is_waited_for),
         TEST(what_an_init_container_had_besides_is_kept),
         TEST(an_init_container_hands_on_what_it_got),
+        TEST(so_does_one_of_before_the_shim_was_killed),
         TEST(what_an_init_container_had_is_back),
         TEST(who_was_given_it_too_gets_another),
         TEST(it_is_told_who_has_it),
