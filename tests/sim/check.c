@@ -67,6 +67,15 @@ void check_nothing_left(struct world *w)
 
 /* ---- what truly runs ---- */
 
+/* Made for an init container that is done already: the kubelet goes on behind it. */
+static bool comes_too_late(const struct world *w, const struct rt_container *made)
+{
+    const struct pod_sim *pod = kubelet_find_pod((struct world *)w, made->uid);
+
+    return pod && made->name < pod->containers_len && pod->containers[made->name].init &&
+           pod->containers[made->name].done;
+}
+
 /* The next attempt of the same container; or one that was made for a client who had given up, and
  * which nobody will ever start: the core knows one container per allocation, the last. A rival's
  * that the shim had not heard of yet. One of the same pod whose rows were damaged: what the rows
@@ -97,7 +106,8 @@ void check_exclusive(struct world *w, const struct rt_container *container)
     for (size_t i = 0; i < w->runtime.containers_end; i++) {
         const struct rt_container *other = &w->runtime.containers[i];
 
-        if (other == container || !runtime_live(other) || may_share(container, other))
+        if (other == container || !runtime_live(other) || may_share(container, other) ||
+            comes_too_late(w, container))
             continue;
         for (size_t r = 0; r < RESOURCES_LEN; r++)
             check_that(w,

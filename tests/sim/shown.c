@@ -101,11 +101,18 @@ static bool by_annotation(const struct world *w, size_t r)
     return w->kubelet.mixed || w->kubelet.source[r] == SOURCE_ANNOTATION;
 }
 
-/* What the shim gave to containers that asked by annotation, or is about to. */
+/* What the shim gave to containers that asked by annotation, or is about to. One whose devices an
+ * operator has released may have been made since, by a call that was still with the runtime. */
 static unsigned given_away(struct world *w, size_t r)
 {
     unsigned mask = claims_own(w, r);
 
+    for (size_t i = 0; i < w->runtime.containers_end; i++) {
+        const struct rt_container *c = &w->runtime.containers[i];
+
+        if (runtime_live(c) && releaser_took(w, c->uid))
+            mask |= c->noted[r];
+    }
     for (size_t i = 0; i < CREATES_SIM_MAX; i++) {
         const struct create_sim *c = &w->client.creates[i];
 
