@@ -81,6 +81,23 @@ void config_exchange_live(struct config *a, struct config *b)
     }
 }
 
+/* ---- one ---- */
+
+bool config_value(const struct config *config, const char *name, char *out)
+{
+    const struct schema_key *key = NULL;
+    char full[SCHEMA_NAME_BYTES];
+
+    while ((key = next_value(key))) {
+        schema_full_name(key, full);
+        if (strcmp(full, name) == 0) {
+            value_print(key, slot_in(config, key), out, CONFIG_FILE_BYTES_MAX);
+            return true;
+        }
+    }
+    return false;
+}
+
 /* ---- one, and what it is without a file ---- */
 
 void config_differences(const struct config *config,

@@ -8,7 +8,6 @@
 #include <new>
 #include <utility>
 
-#define FILE_BYTES_MAX (1024 * 1024)
 /* The parser makes a table of each part of a dotted key, and frees them one within the other: some
  * 100,000 end a stack of 8 MiB. Counted are all dots of a file, wherever they stand. */
 #define DOTS_MAX 10000
@@ -161,17 +160,17 @@ int config_read(const char *path, char **text, size_t *len, struct config_error 
     const char *why = NULL;
     FILE *file = fopen(path, "rbe");
     int err_of_file = errno;
-    char *bytes = (char *)malloc(FILE_BYTES_MAX + 2);
+    char *bytes = (char *)malloc(CONFIG_FILE_BYTES_MAX + 2);
 
     if (file && bytes)
-        *len = fread(bytes, 1, FILE_BYTES_MAX + 1, file);
+        *len = fread(bytes, 1, CONFIG_FILE_BYTES_MAX + 1, file);
     if (!bytes)
         why = "out of memory";
     else if (!file)
         why = strerror(err_of_file);
     else if (ferror(file))
         why = strerror(errno);
-    else if (*len > FILE_BYTES_MAX)
+    else if (*len > CONFIG_FILE_BYTES_MAX)
         why = "it is larger than 1 MiB";
     if (file)
         fclose(file);

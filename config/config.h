@@ -20,6 +20,7 @@ extern "C" {
 /* Where the daemon looks when no --config is given; its absence is no error. */
 #define CONFIG_PATH_DEFAULT "/etc/cri-device-shim/config.toml"
 
+#define CONFIG_FILE_BYTES_MAX (1024 * 1024)
 #define CONFIG_ERROR_BYTES_MAX 8192 /* some 20 lines */
 
 /* When a plugin is asked anew for runtime options that it has given before. */

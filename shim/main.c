@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "config/compare.h"
 #include "config/config.h"
 #include "devicemgr/kubelet_file/kubelet_checkpoint.h"
 #include "shim/daemon.h"
@@ -18,13 +19,13 @@
 #include "shim/tokens.h"
 #include "shim/version.h"
 
-/* What is asked for in place of the daemon, and then ends; each has its file, but WORK_TOKENS and
- * WORK_SHUTDOWN_TIME. */
+/* What is asked for in place of the daemon, and then ends. */
 enum work {
     WORK_NONE,
     WORK_CHECK_CONFIG,
     WORK_IMPORT_KUBELET,
     WORK_TOKENS,
+    WORK_SETTING,
     WORK_SHUTDOWN_TIME,
     WORK_VERIFY,
     WORK_EXPORT,
@@ -33,7 +34,8 @@ enum work {
 
 /* Keys of options without a letter. */
 enum {
-    KEY_SHUTDOWN_TIME = 256,
+    KEY_SETTING = 256,
+    KEY_SHUTDOWN_TIME,
     KEY_VERIFY,
     KEY_EXPORT,
     KEY_IMPORT,
@@ -43,7 +45,7 @@ enum {
 struct arguments {
     const char *config; /* NULL: the default path, if it is there */
     enum work work;
-    const char *file; /* what for */
+    const char *what; /* a file, or a setting's name; NULL: neither */
     bool dry_run;
     enum offline_output output;
 };
@@ -65,6 +67,9 @@ static const struct argp_option OPTIONS[] = {
      0},
     {"list-tokens", 'T', NULL, 0,
      "List the containers whose devices the kubelet knows through the shim only, and exit", 0},
+    {"setting", KEY_SETTING, "NAME", 0,
+     "Say what a setting is, such as \"bridge.enabled\", also where it has its default, and exit",
+     0},
     {"shutdown-time", KEY_SHUTDOWN_TIME, NULL, 0,
      "Say how many microseconds [shutdown] of the settings may take, and exit", 0},
     {"verify-checkpoint", KEY_VERIFY, "FILE", 0,
@@ -84,14 +89,14 @@ static const struct argp_option OPTIONS[] = {
 };
 
 /* One thing at a time. */
-static error_t take_work(struct argp_state *state, enum work work, const char *file)
+static error_t take_work(struct argp_state *state, enum work work, const char *what)
 {
     struct arguments *args = state->input;
 
     if (args->work != WORK_NONE)
         argp_error(state, "only one thing can be asked for");
     args->work = work;
-    args->file = file;
+    args->what = what;
     return 0;
 }
 
@@ -109,6 +114,8 @@ static error_t parse_option(int key, char *value, struct argp_state *state)
         return take_work(state, WORK_IMPORT_KUBELET, value);
     case 'T':
         return take_work(state, WORK_TOKENS, NULL);
+    case KEY_SETTING:
+        return take_work(state, WORK_SETTING, value);
     case KEY_SHUTDOWN_TIME:
         return take_work(state, WORK_SHUTDOWN_TIME, NULL);
     case KEY_VERIFY:
@@ -153,6 +160,20 @@ static int check_config(const char *path)
     return EXIT_SUCCESS;
 }
 
+/* For who is to go by the same settings (config/node/config.sh). */
+static int tell_setting(const char *name, const struct config *config)
+{
+    char *value = must(malloc(CONFIG_FILE_BYTES_MAX));
+    bool known = config_value(config, name, value);
+
+    if (known)
+        printf("%s\n", value);
+    else
+        log_error("there is no setting \"%s\"", name);
+    free(value);
+    return known ? 0 : -1;
+}
+
 /* For who has logind wait as long (config/node/logind.sh). */
 static int tell_shutdown_time(const struct config_shutdown *shutdown)
 {
@@ -164,15 +185,17 @@ static int do_work(const struct arguments *args, const struct config *config)
 {
     switch (args->work) {
     case WORK_IMPORT_KUBELET:
-        return import_kubelet_checkpoint(args->file, config->state_dir);
+        return import_kubelet_checkpoint(args->what, config->state_dir);
+    case WORK_SETTING:
+        return tell_setting(args->what, config);
     case WORK_SHUTDOWN_TIME:
         return tell_shutdown_time(&config->shutdown);
     case WORK_VERIFY:
-        return offline_verify(args->file, config, args->output);
+        return offline_verify(args->what, config, args->output);
     case WORK_EXPORT:
-        return offline_export(args->file, config);
+        return offline_export(args->what, config);
     case WORK_IMPORT:
-        return offline_import(args->file, config, args->dry_run, args->output);
+        return offline_import(args->what, config, args->dry_run, args->output);
     default:
         return tokens_list(config->bridge.kubelet_plugin_dir);
     }
@@ -212,7 +235,7 @@ int main(int argc, char **argv)
     if (argp_parse(&ARGP, argc, argv, 0, NULL, &args) != 0)
         must(NULL); /* as in config_argument.c */
     if (args.work == WORK_CHECK_CONFIG)
-        return check_config(args.file);
+        return check_config(args.what);
     signal(SIGPIPE, SIG_IGN);
     return args.work != WORK_NONE ? run_work(&args) : run_daemon(args.config);
 }

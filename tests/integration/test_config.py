@@ -71,12 +71,25 @@ def test_all_mistakes_at_once(directory):
     assert places == [f"{directory}/checked.toml:{place}" for place in ("1:1", "2:10", "4:8")]
 
 
-@pytest.mark.parametrize("option", ["--import-kubelet-checkpoint=/x", "--list-tokens", "--shutdown-time"])
+@pytest.mark.parametrize("option", ["--import-kubelet-checkpoint=/x", "--list-tokens", "--shutdown-time", "--setting=listen"])
 def test_commands_want_the_file_itself(directory, option):
     """What reads or changes the state by hand is not done by other settings than the file's."""
     _, words = check_config("x = 1\n", directory)
     done = run("--config", directory / "checked.toml", option)
     assert done.returncode != 0 and words.strip() in done.stderr
+
+
+def test_what_a_setting_is(directory):
+    """As the program reads the file, or by default, in a line; one that there is not is an error with its name."""
+    check_config('bridge = { enabled = false }\nlisten = """unix:///run/\\\n   a.sock"""\n', directory)
+
+    def setting(name):
+        return run("--config", directory / "checked.toml", "--setting", name)
+    assert [setting(name).stdout for name in ("bridge.enabled", "listen", "plugins.grace", "metrics.listen")] == [
+        "false\n", "/run/a.sock\n", "5m\n", "\n"]
+    done = setting("bridge.enable")
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr.endswith('error: there is no setting "bridge.enable"\n')
 
 
 def test_good_configs(directory):

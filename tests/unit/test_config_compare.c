@@ -1,5 +1,5 @@
 /* config/compare.c: what differs, and what of it may change without a restart; and which settings
- * are not as they are without a file. */
+ * are not as they are without a file; and what one is. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -215,6 +215,48 @@ static void a_long_value_is_cut(void **state)
     assert_in_range(strlen(told.text), DIFFERENCE_BYTES_MAX, 2 * DIFFERENCE_BYTES_MAX);
 }
 
+static void expect_said(const struct config *config, const char *name, const char *expected)
+{
+    static char value[CONFIG_FILE_BYTES_MAX];
+
+    assert_true(config_value(config, name, value));
+    assert_string_equal(value, expected);
+}
+
+/* Each by its name, however the file writes it, or as by default; of tables, how many. */
+static void a_value_by_its_name(void **state)
+{
+    struct config config;
+    char value[8], nodes[4096] = "bridge = { enabled = false }\n'plugins' . \"grace\" = '90s'\n"
+                                 "log_level = 'debug'\nlisten = 'unix:///run/a/b.sock'\n"
+                                 "[annotations]\nenabled = true\nnamespaces = ['a'";
+
+    (void)state;
+    for (int i = 0; i < 200; i++)
+        sprintf(nodes + strlen(nodes), ", 'n%d'", i);
+    strcat(nodes, "]\n" DEVICE);
+    parse(nodes, &config);
+    expect_said(&config, "bridge.enabled", "false");
+    expect_said(&config, "plugins.grace", "1m30s");
+    expect_said(&config, "log.level", "debug");
+    expect_said(&config, "listen", "/run/a/b.sock");
+    expect_said(&config, "bridge.socket", "/run/a/bridge.sock");
+    expect_said(&config, "bridge.kubelet_processes", "kubelet,k3s-server,k3s-agent,kubelite");
+    expect_said(&config, "[[device]]", "1");
+    expect_said(&config, "[[driver]]", "");
+    expect_said(&config, "cluster.node_name", "");
+    nodes[0] = 'a';
+    nodes[1] = '\0';
+    for (int i = 0; i < 200; i++)
+        sprintf(nodes + strlen(nodes), ",n%d", i);
+    expect_said(&config, "annotations.namespaces", nodes);
+    assert_false(config_value(&config, "grace", value));
+    assert_false(config_value(&config, "log_level", value));
+    assert_false(config_value(&config, "bridge", value));
+    assert_false(config_value(&config, "", value));
+    config_fini(&config);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -224,6 +266,7 @@ int main(void)
         cmocka_unit_test(each_type_is_told_with_its_default),
         cmocka_unit_test(a_path_beside_another_is_as_by_default),
         cmocka_unit_test(a_long_value_is_cut),
+        cmocka_unit_test(a_value_by_its_name),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
