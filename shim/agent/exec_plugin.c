@@ -67,15 +67,36 @@ static size_t list_len(char *const *list)
     return len;
 }
 
-/* Ours, then its own, which counts where both have a name: getenv(3) finds the first. */
+/* Whether both are of one name, "NAME=...". */
+static bool is_same_variable(const char *a, const char *b)
+{
+    size_t len = strcspn(a, "=");
+
+    return strncmp(a, b, len) == 0 && b[len] == '=';
+}
+
+/* Unless there is one of its name. */
+static void add_variable(char **all, size_t *len, char *variable)
+{
+    for (size_t i = 0; i < *len; i++) {
+        if (is_same_variable(all[i], variable))
+            return;
+    }
+    all[(*len)++] = variable;
+}
+
+/* Ours, its own, of which the later counts, and what the agent has besides. Each name once: of two
+ * getenv(3) finds the first, and a shell takes the last. */
 static char **environment(const struct kubeconfig *config, char *info)
 {
-    size_t own = list_len(config->exec.env), inherited = list_len(environ);
-    char **all = must(calloc(own + inherited + 2, sizeof *all));
+    size_t own = list_len(config->exec.env), len = 0;
+    char **all = must(calloc(own + list_len(environ) + 2, sizeof *all));
 
-    all[0] = info;
-    memcpy(all + 1, config->exec.env, own * sizeof *all);
-    memcpy(all + 1 + own, environ, inherited * sizeof *all);
+    add_variable(all, &len, info);
+    while (own-- > 0)
+        add_variable(all, &len, config->exec.env[own]);
+    for (char **one = environ; one && *one; one++)
+        add_variable(all, &len, *one);
     return all;
 }
 

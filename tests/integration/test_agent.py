@@ -624,6 +624,18 @@ def test_a_credential_plugin(directory, make_agent, server, feed):
     assert (directory / "asked").read_text().count("\n") == 1
 
 
+def test_a_credential_plugin_s_own_variables_count(directory, make_agent, server, feed):
+    """Also for a shell, which takes the last of two of one name."""
+    server.tokens = {"t1": "system:serviceaccount:x:y"}
+    (directory / "now").write_text(CREDENTIAL % "t1")
+    config = plugin_config(directory, server,
+                           f'echo "$MARK $KUBERNETES_EXEC_INFO" >{directory}/asked; cat {directory}/now')
+    make_agent(config, wrapper=("env", "MARK=the agent's", "KUBERNETES_EXEC_INFO=none"), node_name=NODE)
+    feed.wait_fact(proto.NODE, node_uid(server))
+    mark, info = (directory / "asked").read_text().split(" ", 1)
+    assert mark == "m" and json.loads(info)["kind"] == "ExecCredential"
+
+
 @pytest.mark.parametrize("script, words", [
     ("exit 3", "status 3"), ("echo no", "no ExecCredential"), ("yes 0123456789", "message too long"),
     (f"echo '{CREDENTIAL % ''}'", "neither a token"),
