@@ -4,7 +4,7 @@ at admission."""
 import pytest
 
 from cluster import GPU, GPUS
-from kube_claims import CLASSES, SLICES, TEMPLATES, class_of, from_template, template
+from kube_claims import CLASSES, SLICES, TEMPLATES, class_of, from_template, looking_template, template
 from kube_node import AGENT, BRIDGE, DAEMON, KUBELET
 from kube_pods import container, pod
 from kube_release import DRA, lacks, since
@@ -25,9 +25,9 @@ OF_GPU = (f'device.driver == "{DRIVER}" && device.attributes["{DRIVER}"].resourc
 SMALL = f'{OF_GPU} && "model" in device.attributes["{DRIVER}"] && device.attributes["{DRIVER}"].model == "small"'
 
 
-def claiming(name, request, count=1, **more):
+def claiming(name, request, count=1, shares=False, **more):
     """Its container has what its plugin gives, as one with limits has."""
-    main = container("main", {GPU: count})
+    main = container("main", {GPU: count}, shares=shares)
     main["resources"] = {"claims": [{"name": request}]}
     return pod(name, main, resourceClaims=[from_template(request)], **more)
 
@@ -81,6 +81,27 @@ def test_a_pod_with_limits_gets_a_device_picked_by_the_scheduler(cluster):
     cluster.create(pod("limits", container("main", {GPU: 2})))
     cluster.wait_running("limits")
     assert not cluster.warnings("limits")
+
+
+@since(34, "admin access in labelled namespaces")
+def test_who_has_admin_access_is_in_nobodys_way(cluster):
+    """Nor is anybody in the way of it, also just behind a restart."""
+    cluster.plane.api.patch("/api/v1/namespaces/default",
+                            {"metadata": {"labels": {"resource.kubernetes.io/admin-access": "true"}}})
+    cluster.plane.api.create(TEMPLATES, looking_template("looks", "gpu"))
+    cluster.create(claiming("owner", "gpu", shares=True))
+    cluster.wait_running("owner")
+    cluster.create(claiming("monitor", "looks", COUNT, shares=True))
+    cluster.wait_running("monitor")
+    (_, seen), = cluster.devices_of("monitor")
+    assert sorted(seen) == sorted(GPUS.devices)
+    cluster.create(claiming("next", "gpu", shares=True))
+    cluster.wait_running("next", "owner", "monitor")
+    cluster.node.kill(DAEMON)
+    cluster.delete("monitor", "owner")
+    cluster.create(claiming("again", "looks", COUNT, shares=True))
+    cluster.create(claiming("late", "gpu", shares=True))
+    cluster.wait_running("again", "late", "next")
 
 
 @pytest.mark.parametrize("unit", [DAEMON, BRIDGE, AGENT, KUBELET, GPUS.unit])

@@ -53,6 +53,17 @@ def template(request, driver, count=1, name=None):
             "metadata": {"name": name or request}, "spec": {"spec": _spec(request, driver, count)}}
 
 
+def looking_template(request, driver):
+    """Claims of all its devices by admin access, whoever has them."""
+    spec = _spec(request, driver, 1)
+    asked, = spec["devices"]["requests"]
+    exactly = asked.get("exactly", asked)
+    del exactly["count"]
+    exactly |= {"allocationMode": "All", "adminAccess": True}
+    return {"apiVersion": _VERSION, "kind": "ResourceClaimTemplate",
+            "metadata": {"name": request}, "spec": {"spec": spec}}
+
+
 def claim(name, request, driver, count=1):
     return {"apiVersion": _VERSION, "kind": "ResourceClaim", "metadata": {"name": name},
             "spec": _spec(request, driver, count)}
