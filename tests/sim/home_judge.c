@@ -60,6 +60,12 @@ static bool may_be_again(const struct home_world *h, size_t owed)
            !row_is(h, owed, "owed");
 }
 
+/* The kubelet has asked to prepare it anew since: it is to have that, and nobody is to unprepare it. */
+static bool is_asked_anew(const struct home_world *h, size_t owed)
+{
+    return h->claims[owed].in_books && row_is(h, owed, "sent");
+}
+
 /* What others may have of it must be gone before the claim is prepared: what failed is in the way
  * of its own pool. */
 static void check_owed(struct home_world *h, const struct hw_op *op)
@@ -73,7 +79,7 @@ static void check_owed(struct home_world *h, const struct hw_op *op)
         check_that(
             h->w,
             i == op->claim || other->driver != claim->driver || !other->owed || !claim->allocated ||
-                may_be_again(h, i) ||
+                may_be_again(h, i) || is_asked_anew(h, i) ||
                 (other->tried && (apart || is_kept_in_books(other, claim) || is_unseen(h, i))),
             "c%zu is prepared before c%zu is unprepared, which is owed", op->claim, i);
     }
