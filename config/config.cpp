@@ -5,7 +5,10 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <fcntl.h>
 #include <new>
+#include <sys/stat.h>
+#include <unistd.h>
 #include <utility>
 
 /* The parser makes a table of each part of a dotted key, and frees them one within the other: some
@@ -155,33 +158,55 @@ int config_parse(const char *text, size_t len, const char *path, struct config *
     return -1;
 }
 
+/* Opens it without waiting: a fifo would have the program wait for who writes into it. */
+static int open_file(const char *path)
+{
+    return open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+}
+
+/* All of it into `bytes`, which has one more than a file may. NULL, or why not. */
+static const char *read_file(int fd, char *bytes, size_t *len)
+{
+    struct stat status;
+    ssize_t n;
+
+    *len = 0;
+    if (fstat(fd, &status) < 0)
+        return strerror(errno);
+    if (!S_ISREG(status.st_mode))
+        return "it is no regular file";
+    do {
+        n = read(fd, bytes + *len, CONFIG_FILE_BYTES_MAX + 1 - *len);
+        if (n > 0)
+            *len += (size_t)n;
+    } while ((n > 0 && *len <= CONFIG_FILE_BYTES_MAX) || (n < 0 && errno == EINTR));
+    if (n < 0)
+        return strerror(errno);
+    return *len > CONFIG_FILE_BYTES_MAX ? "it is larger than 1 MiB" : NULL;
+}
+
 int config_read(const char *path, char **text, size_t *len, struct config_error *err)
 {
-    const char *why = NULL;
-    FILE *file = fopen(path, "rbe");
-    int err_of_file = errno;
+    const char *why;
+    int fd = open_file(path), err_of_file = fd < 0 ? errno : 0;
     char *bytes = (char *)malloc(CONFIG_FILE_BYTES_MAX + 2);
 
-    if (file && bytes)
-        *len = fread(bytes, 1, CONFIG_FILE_BYTES_MAX + 1, file);
     if (!bytes)
         why = "out of memory";
-    else if (!file)
-        why = strerror(err_of_file);
-    else if (ferror(file))
-        why = strerror(errno);
-    else if (*len > CONFIG_FILE_BYTES_MAX)
-        why = "it is larger than 1 MiB";
-    if (file)
-        fclose(file);
+    else if (fd < 0)
+        why = err_of_file == ENXIO ? "it is no regular file" : strerror(err_of_file); /* a socket */
+    else
+        why = read_file(fd, bytes, len);
+    if (fd >= 0)
+        close(fd);
     if (!why) {
         bytes[*len] = '\0';
         *text = bytes;
         return 0;
     }
     free(bytes);
-    err->no_memory = !bytes || (!file && err_of_file == ENOMEM);
-    err->no_files = !file && (err_of_file == EMFILE || err_of_file == ENFILE);
+    err->no_memory = !bytes || err_of_file == ENOMEM;
+    err->no_files = err_of_file == EMFILE || err_of_file == ENFILE;
     snprintf(err->text, sizeof err->text, "%s: cannot be read: %s; expected a TOML file", path,
              why);
     return -1;

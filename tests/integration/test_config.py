@@ -160,14 +160,17 @@ SERVED = ("run/cri-device-shim/cri-device-shim.sock",
           "var/lib/cri-device-shim/device-plugins/kubelet.sock")
 
 
-@pytest.mark.parametrize("text", [None, 'listen = 5\n[plugins]\nhold = "61s"\n', "missing"])
+@pytest.mark.parametrize("text", [None, 'listen = 5\n[plugins]\nhold = "61s"\n', "missing", "fifo"])
 def test_defaults(directory, closing, text):
     """The daemon runs with no config file at all, on its default paths, here in private mounts; and
-    so it does with one that is wrong, or is not there, when it has never run with another: it says
+    so it does with one that is wrong, is not there, or is a fifo that nobody writes into, when it has never run with another: it says
     what is wrong, as the bridge does."""
     path, words = directory / "checked.toml", []
     if text == "missing":
         words = [f"error: {path}: cannot be read: No such file"]
+    elif text == "fifo":
+        os.mkfifo(path)
+        words = [f"error: {path}: cannot be read: it is no regular file; expected a TOML file"]
     elif text:
         words = [f"error: {line}" for line in check_config(text, directory)[1].strip().split("\n")]
         assert len(words) == 2

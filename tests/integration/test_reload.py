@@ -70,6 +70,10 @@ def test_a_file_that_is_wrong_changes_nothing(make_shim, make_client):
     shim.config_path.unlink()
     os.kill(shim.pid, signal.SIGHUP)
     shim.wait_log("reload: nothing has changed, since", 2)
+    os.mkfifo(shim.config_path)
+    os.kill(shim.pid, signal.SIGHUP)
+    shim.wait_log("reload: nothing has changed, since", 3)
+    shim.config_path.unlink()
     shim.annotations["enabled"] = True
     reload(shim, "reload: changed: plugins.hold; needs a restart: nothing")
 

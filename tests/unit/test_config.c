@@ -6,6 +6,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -1147,20 +1150,61 @@ static void tells_where_the_syntax_breaks(void **state)
     }
 }
 
-static void tells_why_a_file_cannot_be_read(void **state)
+#define NOT_REGULAR "it is no regular file"
+
+static void assert_cannot_be_read(const char *path, const char *why)
 {
     struct config config;
     struct config_error err;
+    char expected[256];
+
+    assert_int_equal(config_load(path, &config, &err), -1);
+    snprintf(expected, sizeof expected, "%s: cannot be read: %s; expected a TOML file", path, why);
+    assert_string_equal(err.text, expected);
+    assert_false(err.no_memory || err.no_files);
+}
+
+static void tells_why_a_file_cannot_be_read(void **state)
+{
+    (void)state;
+    assert_cannot_be_read("/nonexistent/c.toml", "No such file or directory");
+    assert_int_equal(truncate(file_path, CONFIG_FILE_BYTES_MAX + 1), 0);
+    assert_cannot_be_read(file_path, "it is larger than 1 MiB");
+    assert_int_equal(truncate(file_path, 0), 0);
+}
+
+/* At once: nobody would ever write into that fifo. */
+static void only_a_regular_file_is_read(void **state)
+{
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    struct config config;
+    struct config_error err;
+    char path[64], link[64];
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
 
     (void)state;
-    assert_int_equal(config_load("/nonexistent/c.toml", &config, &err), -1);
-    assert_string_equal(err.text, "/nonexistent/c.toml: cannot be read: No such file or directory; "
-                                  "expected a TOML file");
-    assert_int_equal(config_load("/", &config, &err), -1);
-    assert_string_equal(err.text, "/: cannot be read: Is a directory; expected a TOML file");
-    assert_int_equal(config_load("/dev/zero", &config, &err), -1);
-    assert_string_equal(err.text, "/dev/zero: cannot be read: it is larger than 1 MiB; expected a "
-                                  "TOML file");
+    assert_cannot_be_read("/", NOT_REGULAR);
+    assert_cannot_be_read("/dev/zero", NOT_REGULAR);
+    snprintf(path, sizeof path, "%s.fifo", file_path);
+    assert_int_equal(mkfifo(path, 0600), 0);
+    assert_cannot_be_read(path, NOT_REGULAR);
+    assert_int_equal(unlink(path), 0);
+    snprintf(address.sun_path, sizeof address.sun_path, "%s", path);
+    assert_int_equal(bind(fd, (struct sockaddr *)&address, sizeof address), 0);
+    assert_cannot_be_read(path, NOT_REGULAR);
+    assert_int_equal(close(fd), 0);
+    assert_int_equal(unlink(path), 0);
+
+    /* As Kubernetes mounts a ConfigMap: by links to one. */
+    write_bytes("drain = '3s'", 12);
+    snprintf(link, sizeof link, "%s.link", file_path);
+    assert_int_equal(symlink(file_path, path), 0);
+    assert_int_equal(symlink(path, link), 0);
+    assert_int_equal(config_load(link, &config, &err), 0);
+    assert_int_equal(config.drain_ms, 3000);
+    config_fini(&config);
+    assert_int_equal(unlink(link), 0);
+    assert_int_equal(unlink(path), 0);
 }
 
 /* Any cut of a good file either loads or is refused with a text; nothing crashes or leaks. */
@@ -1438,6 +1482,7 @@ int main(void)
         cmocka_unit_test(the_feed_is_beside_the_kubelets_socket),
         cmocka_unit_test(tells_where_the_syntax_breaks),
         cmocka_unit_test(tells_why_a_file_cannot_be_read),
+        cmocka_unit_test(only_a_regular_file_is_read),
         cmocka_unit_test(survives_every_cut_of_the_example),
         cmocka_unit_test(fini_accepts_a_zeroed_struct),
         cmocka_unit_test(example_is_the_defaults),
