@@ -4,12 +4,8 @@
 #include <unistd.h>
 
 #include "shim/boot_clock.h"
+#include "shim/json_value.h"
 #include "shim/version.h"
-
-static json_t *text_or_null(const char *text)
-{
-    return text && *text ? json_string(text) : json_null();
-}
 
 static json_t *degraded_of(const struct report *report)
 {
@@ -20,8 +16,8 @@ static json_t *degraded_of(const struct report *report)
         const struct report_trouble *trouble = &report->troubles[i];
 
         json_array_append_new(all,
-                              json_pack("{s:s, s:s, s:I}", "what", report_part_name(trouble->part),
-                                        "why", trouble->why, "for_seconds",
+                              json_pack("{s:s, s:o, s:I}", "what", report_part_name(trouble->part),
+                                        "why", json_value_text(trouble->why), "for_seconds",
                                         (json_int_t)(now_ms - trouble->since_ms) / 1000));
     }
     return all;
@@ -36,9 +32,9 @@ char *status_text(const struct metrics_view *view, const struct report *report)
     devicemgr_kept(host_core(view->host), &kept);
     status = json_pack("{s:s, s:i, s:b, s:o, s:o, s:{s:I, s:I, s:I}}", "version", version_text,
                        "pid", (int)getpid(), "ready", view->not_ready == NULL, "not_ready",
-                       text_or_null(view->not_ready), "degraded", degraded_of(report), "kept",
-                       "creates", (json_int_t)kept.creates, "allocations",
-                       (json_int_t)kept.allocations, "pods", (json_int_t)kept.pods);
+                       json_value_text_or_null(view->not_ready ? view->not_ready : ""), "degraded",
+                       degraded_of(report), "kept", "creates", (json_int_t)kept.creates,
+                       "allocations", (json_int_t)kept.allocations, "pods", (json_int_t)kept.pods);
     if (status)
         text = json_dumps(status, JSON_INDENT(2));
     json_decref(status);

@@ -18,8 +18,10 @@ from ctl import ctl, ctl_json
 from feed import Feed
 from metrics import get, scrape
 from process import MIB, is_sanitized, open_files, rss_bytes
+from protos import agent as agent_feed
 from protos import cri
 from runtime import Reply
+from scripted_agent import ScriptedAgent
 from shim import Shim, accepts, check_config, locked
 from supervisor import supervised
 from telling import tell
@@ -99,6 +101,18 @@ def test_what_is_degraded(watched, runtime):
     (shim.control / "something").write_text("")
     wait_until(lambda: "not empty" in troubles().get("control", ""), "the control socket is missed")
     assert samples()["control"] == 1
+
+
+def test_what_is_degraded_in_words_that_are_no_text(watched, directory, closing):
+    """What an agent says is not looked at: what is wrong is told all the same."""
+    shim, path = watched(cluster={"enabled": True, "socket": str(directory / "run" / "agent.sock")})
+    agent = closing(ScriptedAgent(directory / "run" / "agent.sock"))
+    agent.start()
+    report = agent_feed.ReportRequest(whole=True, state=agent_feed.State(trouble="it says XX"))
+    agent.tell_bytes(report.SerializeToString().replace(b"XX", b"\xe2\x82"))
+    told = {one["what"]: one["why"] for one in json.loads(get(path, "/status.json")[2])["degraded"]}
+    assert told["cluster"] == "it says ??"
+    assert scrape(path)["degraded"].value(part="cluster") == 1
 
 
 def test_not_ready_before_the_checkpoint_is_read(watched, runtime):

@@ -41,6 +41,10 @@ class ScriptedAgent:
         report(agent.ReportRequest(whole=True, state=agent.State(node_name="node-1"),
                                    shutdown=agent.Shutdown(**shutdown)), timeout=GENEROUS_S)
 
+    def tell_bytes(self, report):
+        """One as it is sent, whether it can be read or not."""
+        self._channel.unary_unary(AGENT_FEED + "Report", bytes, agent.ReportResponse.FromString)(report, timeout=GENEROUS_S)
+
     def _take(self, message):
         if message.HasField("shutdown"):
             self.wishes.append(message.shutdown)
