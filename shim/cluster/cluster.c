@@ -46,6 +46,7 @@ struct cluster {
     struct lift_driver lift_driver;
     struct shutdown_feed shutdown;
     struct facts facts;
+    bool listing[FACT_KINDS_MAX]; /* all of it is being told anew, and was not yet */
     const struct cluster_ops *ops;
     void *user;                 /* its */
     bool works;                 /* cluster_works() */
@@ -185,12 +186,28 @@ static size_t count(const struct facts *facts, int kind)
     return n;
 }
 
+/* What was known before, of an agent that has not listed it yet, say, counts until all of its kind is
+ * told. */
+static void end_lists(struct cluster *cluster, const Agent__V1__ReportRequest *report)
+{
+    for (size_t i = 0; report->state && i < report->state->n_complete; i++) {
+        unsigned kind = report->state->complete[i];
+
+        if (kind >= FACT_KINDS_MAX || !cluster->listing[kind])
+            continue;
+        facts_list_end(&cluster->facts, (int)kind);
+        cluster->listing[kind] = false;
+    }
+}
+
 static void take_facts(struct cluster *cluster, const Agent__V1__ReportRequest *report)
 {
     struct facts *facts = &cluster->facts;
 
-    for (int kind = 0; report->whole && kind < FACT_KINDS_MAX; kind++)
+    for (int kind = 0; report->whole && kind < FACT_KINDS_MAX; kind++) {
         facts_list_begin(facts, kind);
+        cluster->listing[kind] = true;
+    }
     for (size_t i = 0; i < report->n_facts; i++) {
         const Agent__V1__Fact *fact = report->facts[i];
 
@@ -201,8 +218,7 @@ static void take_facts(struct cluster *cluster, const Agent__V1__ReportRequest *
         else if (facts_put(facts, fact->kind, fact->key, fact->value.data, fact->value.len) < 0)
             log_warning("cluster: the agent tells more than can be kept");
     }
-    for (int kind = 0; report->whole && kind < FACT_KINDS_MAX; kind++)
-        facts_list_end(facts, kind);
+    end_lists(cluster, report);
     core_news_facts(&cluster->news, facts);
     pools_reported(&cluster->pools, report);
 }

@@ -14,6 +14,8 @@ from asking import by_token, refused
 from ctl import ctl_json
 from dra_driver import Driver
 from feed import Feed
+from protos import agent as agent_feed
+from scripted_agent import ScriptedAgent
 from waiting import wait_until
 
 NODE = "node-1"  # of the fixtures
@@ -235,6 +237,28 @@ def slice_of(name, driver, device):
     return {"metadata": {"name": name, "uid": f"uid-{name}"},
             "spec": {"nodeName": NODE, "driver": driver, "pool": {"name": "node-1", "generation": 1},
                      "devices": [{"name": device}]}}
+
+
+def test_what_is_known_outlives_the_agent(shim, agent, server, directory, closing):
+    """The next one, which has listed nothing yet, takes nothing back; what it has not when all is listed is no more."""
+    one = slice_of("s1", "gpu.example.com", "g0")
+    one["spec"]["devices"][0]["taints"] = [{"key": "example.com/broken", "effect": "NoExecute"}]
+    server.put("resourceslices", one)
+
+    def tainted():
+        return [one["id"] for one in ctl_json(shim, "taints")["items"]]
+
+    wait_until(lambda: tainted() == ["node-1/g0"], "the taint is known")
+    agent.kill()
+    shim.wait_log("the agent is gone")
+    following = closing(ScriptedAgent(directory / "run" / "agent.sock"))
+    following.start()
+    report = agent_feed.ReportRequest(whole=True, state=agent_feed.State(node_name=NODE))
+    following.tell_bytes(report.SerializeToString())
+    assert tainted() == ["node-1/g0"]
+    report = agent_feed.ReportRequest(state=agent_feed.State(node_name=NODE, complete=[agent_feed.SLICE]))
+    following.tell_bytes(report.SerializeToString())
+    assert tainted() == []
 
 
 def test_what_is_this_nodes_alone_is_unprepared_without_its_driver(shim, directory, closing, agent, server):
