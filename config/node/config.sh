@@ -1,7 +1,7 @@
 # shellcheck shell=bash disable=SC2034,SC2154 # what node.sh and its files share
 # config.toml: what the installer reads of it, and the one it writes where there is none. For
 # node.sh to source. Of the sourcing script: $root, $program, $prefix, $work, $config,
-# $runtime_endpoint and $default_listen.
+# $runtime_endpoint, $force, $agent_wanted and the defaults.
 
 # Of the settings that are there, or will be; paths.
 listen=              # the shim's socket
@@ -10,48 +10,40 @@ state_dir=
 plugin_dir=
 kubelet_plugin_dir=
 
-# config_value SECTION KEY DEFAULT: a string of the config, if that is there and has it.
+# config_value NAME DEFAULT: what a setting is, as the program itself reads the file; without one, the
+# default.
 config_value() {
-    local value=
-    [ ! -e "$root$config" ] || value=$(config_string "$1" "$2")
-    say "${value:-$3}"
-}
-
-# config_string SECTION KEY: in its section, or as section.key. The config was checked before.
-config_string() {
-    awk -v section="$1" -v key="$2" '
-        function named(name) { return "[ \t]*[\"\047]?" name "[\"\047]?[ \t]*" }
-        /^[ \t]*\[/ { at = $0; gsub(/#.*|[][ \t]/, "", at); next }
-        (at == section && $0 ~ "^" named(key) "=") ||
-        (at == "" && section != "" && $0 ~ "^" named(section) "[.]" named(key) "=") {
-            sub(/^[^=]*=[ \t]*/, "")
-            quote = substr($0, 1, 1)
-            $0 = substr($0, 2)
-            print substr($0, 1, index($0, quote) - 1)
-        }' "$root$config"
-}
-
-# config_says SECTION KEY: whether it is true there, in its section or as "section.key".
-config_says() {
-    [ -e "$root$config" ] && awk -v section="$1" -v key="$2" '
-        { sub(/#.*/, ""); gsub(/[ \t]/, "") }
-        /^\[/ { at = $0; gsub(/[][]/, "", at); next }
-        (at == section && $0 == key "=true") || (at == "" && $0 == section "." key "=true") { found = 1 }
-        END { exit !found }' "$root$config"
+    if [ -e "$root$config" ]; then
+        "$program" --config "$root$config" --setting "$1"
+    else
+        say "$2"
+    fi
 }
 
 # What the settings say that are there, or will be.
 read_config() {
+    local cluster
     [ ! -e "$root$config" ] || check_config "$root$config"
-    listen=$(config_value "" listen "$default_listen")
-    configured_endpoint=$(config_value "" runtime_endpoint /run/containerd/containerd.sock)
+    listen=$(config_value listen "$default_listen")
+    configured_endpoint=$(config_value runtime_endpoint /run/containerd/containerd.sock)
     socket_path "$listen" "$config"
-    listen=$socket
     socket_path "$configured_endpoint" "$config"
-    configured_endpoint=$socket
-    state_dir=$(config_value "" state_dir /var/lib/cri-device-shim)
-    plugin_dir=$(config_value plugins plugin_dir /var/lib/cri-device-shim/device-plugins)
-    kubelet_plugin_dir=$(config_value bridge kubelet_plugin_dir /var/lib/kubelet/device-plugins)
+    state_dir=$(config_value state_dir /var/lib/cri-device-shim)
+    plugin_dir=$(config_value plugins.plugin_dir /var/lib/cri-device-shim/device-plugins)
+    kubelet_plugin_dir=$(config_value bridge.kubelet_plugin_dir "$default_kubelet_plugin_dir")
+    cluster=$(config_value cluster.enabled false)
+    [ "$cluster" != true ] || agent_wanted=yes
+}
+
+# What the way back needs of them; the build whose program would say it may be gone.
+read_config_for_disable() {
+    [ -x "$program" ] || program=$prefix/bin/cri-device-shim
+    if ! listen=$(config_value listen "$default_listen") ||
+        ! kubelet_plugin_dir=$(config_value bridge.kubelet_plugin_dir "$default_kubelet_plugin_dir"); then
+        [ "$force" = yes ] || die "what $config says is not known; --force goes by the defaults"
+        listen=$default_listen
+        kubelet_plugin_dir=$default_kubelet_plugin_dir
+    fi
 }
 
 check_config() {

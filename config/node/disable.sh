@@ -21,8 +21,6 @@ check_kubelet_without() {
         [ "$path" != "$kubelet_drop_in" ] ||
             die "$root$path was edited: take the shim out of it or remove it, then run this again"
     done
-    listen=$(config_value "" listen "$default_listen")
-    listen=${listen#unix://}
     IFS=$'\t' read -r endpoint from < <(kubelet_read 2>/dev/null &&
         printf '%s\t%s\n' "$kubelet_endpoint" "$kubelet_endpoint_from") || return 0
     if [ -n "$endpoint" ] && same_socket "$endpoint" "$listen"; then
@@ -78,16 +76,12 @@ check_tokens() {
     fi
 }
 
-# Where the bridge has a socket for each resource that it shows the kubelet. Its name has '_' for the
+# Of each resource that the bridge shows the kubelet, which has a socket there. Its name has '_' for the
 # resource's '/'; before that is a domain, which has none.
-shown_dir() {
-    say "$(config_value bridge kubelet_plugin_dir /var/lib/kubelet/device-plugins)/cri-device-shim"
-}
-
 say_shown() {
     local socket
     [ -z "$root" ] || return 0
-    for socket in "$(shown_dir)"/*.sock; do
+    for socket in "$kubelet_plugin_dir/cri-device-shim"/*.sock; do
         [ -S "$socket" ] || continue
         socket=${socket##*/}
         socket=${socket%.sock}
@@ -115,6 +109,7 @@ is_installed() {
 run_disable() {
     check_drop_in
     plan_disable
+    read_config_for_disable
     check_kubelet_without
     if ! is_installed; then
         say_kept "it was edited; it stays there"
@@ -138,7 +133,7 @@ run_disable() {
     [ "$dry_run" = no ] || return 0
     store_close
     if is_live; then
-        rm -rf /run/cri-device-shim "$(shown_dir)"
+        rm -rf /run/cri-device-shim "${kubelet_plugin_dir:?}/cri-device-shim"
     fi
     say "which containers hold which devices stays in the state_dir," \
         "by default /var/lib/cri-device-shim"

@@ -39,20 +39,25 @@ choose_endpoint() {
             "$runtime_endpoint; change one of them"
 }
 
-# Those of a build, or, without one, that they are there.
+# plan_binary NAME: that of a build, or, without one, that it is there.
+plan_binary() {
+    local path=$prefix/bin/$1
+    if [ -z "$build" ]; then
+        [ -x "$root$path" ] || die "$root$path is missing"
+    else
+        [ -x "$build/shim/$1" ] ||
+            die "$build/shim/$1 is missing; build it first (cmake -G Ninja -S ${source%/*}" \
+                "-B $build && ninja -C $build), or say --build"
+        stage "$build/shim/$1" "$path" 755
+        change "$path" "$work/new$path"
+    fi
+    [ "$1" = cri-device-shimctl ] || watch_program "$1"
+}
+
 plan_binaries() {
     local name
     for name in "${binaries[@]}"; do
-        if [ -z "$build" ]; then
-            [ -x "$root$prefix/bin/$name" ] || die "$root$prefix/bin/$name is missing"
-        else
-            [ -x "$build/shim/$name" ] ||
-                die "$build/shim/$name is missing; build it first (cmake -G Ninja -S ${source%/*}" \
-                    "-B $build && ninja -C $build), or say --build"
-            stage "$build/shim/$name" "$prefix/bin/$name" 755
-            change "$prefix/bin/$name" "$work/new$prefix/bin/$name"
-        fi
-        [ "$name" = cri-device-shimctl ] || watch_program "$name"
+        plan_binary "$name"
     done
 }
 
@@ -139,10 +144,9 @@ plan_kubelet() {
 # Where it is wanted no more, what was there before it.
 plan_agent() {
     local path
-    if config_says cluster enabled; then
-        agent_wanted=yes
+    if [ "$agent_wanted" = yes ]; then
         units+=("$agent_unit")
-        binaries+=("$agent_binary")
+        plan_binary "$agent_binary"
         return 0
     fi
     for path in "$(wants_link "$agent_unit")" "$unit_dir/$agent_unit" "$prefix/bin/$agent_binary"; do
@@ -153,10 +157,10 @@ plan_agent() {
 # An upgrade of the package leaves the kubelet alone, and asks nothing that was answered before.
 plan_install() {
     [ -z "$build" ] || plan_command
-    plan_agent
     plan_binaries
     [ -z "$build" ] || plan_libraries
     read_config
+    plan_agent
     [ "$with_kubelet" = no ] || read_kubelet
     if [ "$verb" != upgrade ]; then
         choose_endpoint

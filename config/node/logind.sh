@@ -113,8 +113,7 @@ END
 
 plan_logind() {
     local path chosen=
-    # Who has no such settings is not in need of a binary that knows them.
-    if grep -qs shutdown "$root$config"; then
+    if [ -e "$root$config" ]; then
         shutdown_us=$("$program" --config "$root$config" --shutdown-time) ||
             die "how long [shutdown] takes is not known"
     fi

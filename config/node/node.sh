@@ -31,7 +31,8 @@
 #
 # A pod whose devices came through the shim keeps them as long as its containers run; made anew
 # without the shim they would have none, and nobody would notice. So disable names such pods and
-# ends, unless told --force.
+# ends, unless told --force. So it does where what the settings say is not known: the program itself reads
+# them, for all that is done here.
 set -euo pipefail
 export LC_ALL=C
 umask 022
@@ -52,6 +53,7 @@ with_files=no
 config=/etc/cri-device-shim/config.toml
 example_doc= # where the description of all settings goes
 default_listen=/run/cri-device-shim/cri-device-shim.sock
+default_kubelet_plugin_dir=/var/lib/kubelet/device-plugins
 unit_dir=/etc/systemd/system
 # Sorts behind kubeadm's 10-kubeadm.conf, which sets ExecStart=, too.
 kubelet_drop_in=$unit_dir/kubelet.service.d/90-cri-device-shim.conf

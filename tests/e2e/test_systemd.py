@@ -162,7 +162,7 @@ def test_an_upgrade_that_fails_is_taken_back(node, allocated):
     with them."""
     client, _, _ = allocated
     binary = node.build / "shim/cri-device-shim"
-    binary.write_text('#!/bin/sh\n[ "$1" = --check-config ] && exit 0\nexit 1\n')
+    binary.write_text(f'#!/bin/sh\n[ $# -eq 2 ] && [ "$1" = --config ] && exit 1\nexec {BINARY} "$@"\n')
     socket, bridge = node.property(SOCKET, "ActiveEnterTimestampMonotonic"), node.pid(BRIDGE)
     kept = node.property(DAEMON, "NFileDescriptorStore")
     done = node.install(check=False)

@@ -453,7 +453,8 @@ AGENT = {"usr/local/bin/cri-device-shim-agent", f"{UNITS}/cri-device-shim-agent.
          f"{UNITS}/multi-user.target.wants/cri-device-shim-agent.service"}
 
 
-@pytest.mark.parametrize("text", ["[cluster]\nenabled = true # here\n", "cluster.enabled=true\n"])
+@pytest.mark.parametrize("text", ["[cluster]\nenabled = true # here\n", "cluster.enabled=true\n",
+                                  "cluster = { 'enabled' = true }\n", '"clust\\u0065r" . enabled = true\n'])
 def test_the_agent_where_it_is_wanted(one, text):
     """And no more where it is not."""
     def there():
@@ -684,6 +685,11 @@ def test_directories_on_mounts(one):
     assert mounts("cri-device-shim.service") == {
         "srv.mount", r"srv-the\x20state.mount", r"srv-the\x20state-.x.mount", "q.mount", "l.mount"}
     assert mounts("cri-device-shim-bridge.service") == {"l.mount"}
+    one.write(CONFIG, '''plugins = { grace = "1m", plugin_dir = """/x/\\\n   y""" } # kubelet_plugin_dir = "/no"\n'''
+              """bridge = { "kubelet_plugin_dir" = "\\u002fm=n" }\n""" + one.read(CONFIG).partition("\n")[2].partition("\n")[2])
+    one.install()
+    assert mounts("cri-device-shim-bridge.service") == {r"m\x3dn.mount"}
+    assert {"x.mount", "x-y.mount"} <= mounts("cri-device-shim.service")
 
 
 def test_two_at_once(one):
@@ -1347,6 +1353,18 @@ def test_uninstall_beside_a_file_that_cannot_be_read(with_pods):
     with_pods.install("--uninstall", "--force")
 
 
+def test_uninstall_with_settings_that_are_wrong(live):
+    """Where the kubelet has its sockets is not guessed."""
+    live.install()
+    live.calls()
+    live.write(CONFIG, live.read(CONFIG) + "nonsense = 1\n")
+    words = live.refuses("--uninstall")
+    assert 'unknown key "nonsense"' in words and "what /etc/cri-device-shim/config.toml says is not known; --force" in words
+    assert live.calls() == [] and live.active() == ALL_ACTIVE
+    live.install("--uninstall", "--force")
+    assert live.active() == {"kubelet.service"}
+
+
 def test_kubelet_that_does_not_run(live):
     """It is not started by an install."""
     (live.state / "active/kubelet.service").unlink()
@@ -1412,6 +1430,18 @@ def test_second_uninstall(live):
     (live.root / CONFIG).unlink()
     live.install("--uninstall")
     assert not (live.root / "var/lib/cri-device-shim/install").exists()
+
+
+def test_what_uninstall_reads_is_what_the_program_reads(live):
+    """However the settings are written."""
+    live.install()
+    live.write(CONFIG, 'bridge = { kubelet_plugin_dir = "/var/lib/kubelet/elsewhere" }\n' + live.read(CONFIG))
+    shown = live.root / "var/lib/kubelet/elsewhere/cri-device-shim"
+    shown.mkdir(parents=True)
+    with socket.socket(socket.AF_UNIX) as one:
+        one.bind(str(shown / "v.com_gpu.sock"))
+        assert "the kubelet loses v.com/gpu, until" in live.install("--uninstall").stdout
+    assert not shown.exists()
 
 
 def test_uninstall_says_what_the_kubelet_loses(live):
