@@ -103,16 +103,31 @@ static bool flag_of(struct reader *r, yaml_node_t *map, const char *key)
     return node_is(node, "true");
 }
 
+/* Go's decoder, and so client-go, looks over them. */
+static void drop_line_ends(char *text)
+{
+    char *to = text;
+
+    for (const char *from = text; *from; from++) {
+        if (*from != '\r' && *from != '\n')
+            *to++ = *from;
+    }
+    *to = '\0';
+}
+
 /* base64 (RFC 4648), with its padding. */
 static struct kubeconfig_data data_of(struct reader *r, yaml_node_t *map, const char *key)
 {
     struct kubeconfig_data data = {0};
     char *text = text_of(r, map, key);
-    size_t len = text ? strlen(text) : 0;
+    size_t whole, len;
     int bytes = -1;
 
     if (!text)
         return data;
+    whole = strlen(text);
+    drop_line_ends(text);
+    len = strlen(text);
     data.bytes = must(calloc(1, len / 4 * 3 + 4));
     if (len > 0 && len % 4 == 0)
         bytes = EVP_DecodeBlock((unsigned char *)data.bytes, (unsigned char *)text, (int)len);
@@ -124,7 +139,7 @@ static struct kubeconfig_data data_of(struct reader *r, yaml_node_t *map, const 
         data.bytes[bytes] = '\0';
     }
     data.len = (size_t)bytes;
-    OPENSSL_cleanse(text, len);
+    OPENSSL_cleanse(text, whole);
     free(text);
     return data;
 }

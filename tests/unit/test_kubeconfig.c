@@ -60,6 +60,21 @@ static void as_kubeadm_writes_it(void **state)
     kubeconfig_fini(&config);
 }
 
+/* As a block, which ends with one, or wrapped, as base64(1) does. */
+static void data_may_have_ends_of_lines(void **state)
+{
+    struct kubeconfig config;
+
+    (void)state;
+    parse(HEAD CLUSTER "    certificate-authority-data: |\n      YWJj\n      ZA==\n" TOKEN,
+          &config);
+    assert_int_equal(config.ca.len, 4);
+    assert_string_equal(config.ca.bytes, "abcd");
+    kubeconfig_fini(&config);
+    assert_refused(HEAD CLUSTER "    certificate-authority-data: |+\n\n" TOKEN, "no base64");
+    assert_refused(HEAD CLUSTER "    certificate-authority-data: YW Jj\n" TOKEN, "no base64");
+}
+
 static void data_and_tokens(void **state)
 {
     struct kubeconfig config;
@@ -160,11 +175,9 @@ static void cut_at_every_byte(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(as_kubeadm_writes_it),
-        cmocka_unit_test(data_and_tokens),
-        cmocka_unit_test(a_plugin),
-        cmocka_unit_test(what_is_refused),
-        cmocka_unit_test(cut_at_every_byte),
+        cmocka_unit_test(as_kubeadm_writes_it), cmocka_unit_test(data_may_have_ends_of_lines),
+        cmocka_unit_test(data_and_tokens),      cmocka_unit_test(a_plugin),
+        cmocka_unit_test(what_is_refused),      cmocka_unit_test(cut_at_every_byte),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
