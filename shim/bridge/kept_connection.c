@@ -167,10 +167,11 @@ static void on_poll(uv_poll_t *poll, int status, int events)
         go_on(connection);
 }
 
-/* What fails is found out by the next read. */
+/* What fails is found out from the loop: by the next read, or, while there is no room for one, by the
+ * next write. */
 void kept_connection_answered(struct kept_connection *connection)
 {
-    wait_for(connection, flush(connection) == -EAGAIN);
+    wait_for(connection, flush(connection) < 0);
 }
 
 /* ---- life ---- */

@@ -1,0 +1,136 @@
+/* shim/bridge/kept_server.c, kept_connection.c: a client that goes while nothing more can be written to
+ * it. */
+#include "tests/unit/test_wait.h"
+
+#include <errno.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "cri-proto/deviceplugin_v1beta1.pb-c.h"
+#include "shim/bridge/kept_server.h"
+
+#define PATH "/s/Wait"
+#define NAME "s.sock"
+
+struct fixture {
+    struct world *world;
+    struct kept_server *server;
+    struct kept_call *call; /* not answered */
+    bool cancelled;
+    int fd; /* the client's */
+};
+
+static void on_cancelled(void *user)
+{
+    struct fixture *f = user;
+
+    f->call = NULL;
+    f->cancelled = true;
+}
+
+static void on_wait(struct kept_call *call, const ProtobufCMessage *request, void *user)
+{
+    struct fixture *f = user;
+
+    (void)request;
+    f->call = call;
+    kept_call_on_cancel(call, on_cancelled, f);
+}
+
+static const struct kept_method METHODS[] = {{PATH, &v1beta1__empty__descriptor, on_wait}};
+
+static int setup(void **state)
+{
+    struct fixture *f = calloc(1, sizeof *f);
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    struct socket_place place = {.name = NAME};
+
+    f->world = world_new();
+    place.dir = f->world->dir;
+    f->server = kept_server_new(&f->world->loop, &place, NULL, METHODS, 1, f);
+    assert_non_null(f->server);
+    kept_server_go_on(f->server);
+    assert_int_equal(kept_server_listen(f->server), 1);
+    f->fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0);
+    snprintf(address.sun_path, sizeof address.sun_path, "%.90s/" NAME, f->world->dir);
+    assert_int_equal(connect(f->fd, (const struct sockaddr *)&address, sizeof address), 0);
+    *state = f;
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    struct fixture *f = *state;
+
+    kept_server_close(f->server, false);
+    world_free(f->world);
+    free(f);
+    return 0;
+}
+
+static void call(struct fixture *f)
+{
+    static const char *const FIELDS[] = {":method",          "POST", ":path", PATH, "content-type",
+                                         "application/grpc", NULL};
+    static struct bytes bytes;
+
+    bytes.len = 0;
+    bytes_preface(&bytes);
+    bytes_headers(&bytes, NGHTTP2_FLAG_NONE, 1, FIELDS);
+    bytes_message(&bytes, NGHTTP2_FLAG_END_STREAM, 1, 0, "", 0);
+    assert_int_equal(send(f->fd, bytes.data, bytes.len, MSG_NOSIGNAL), bytes.len);
+    WAIT(f->world, f->call);
+}
+
+static const uint8_t PING[17] = {0, 0, 8, NGHTTP2_PING};
+
+/* Sends PINGs, of whose answers it reads none, until neither end takes any more. */
+static void stuff(struct fixture *f)
+{
+    size_t at = 0;
+
+    for (unsigned in_vain = 0; in_vain < 100; in_vain++) {
+        ssize_t n;
+
+        while ((n = send(f->fd, PING + at, sizeof PING - at, MSG_NOSIGNAL)) > 0) {
+            at = (at + (size_t)n) % sizeof PING;
+            in_vain = 0;
+        }
+        assert_int_equal(errno, EAGAIN);
+        uv_run(&f->world->loop, UV_RUN_NOWAIT);
+    }
+}
+
+/* The answer comes in the same turn of the loop, and is what finds out first. */
+static void goes_while_it_is_answered(void **state)
+{
+    struct fixture *f = *state;
+
+    call(f);
+    stuff(f);
+    close(f->fd);
+    kept_call_finish(f->call, RPC_OK, NULL);
+    WAIT(f->world, !kept_server_is_connected(f->server));
+}
+
+static void goes_before_it_is_answered(void **state)
+{
+    struct fixture *f = *state;
+
+    call(f);
+    stuff(f);
+    close(f->fd);
+    WAIT(f->world, !kept_server_is_connected(f->server));
+    assert_true(f->cancelled);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(goes_while_it_is_answered, setup, teardown),
+        cmocka_unit_test_setup_teardown(goes_before_it_is_answered, setup, teardown),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
