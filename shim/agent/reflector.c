@@ -128,13 +128,38 @@ static json_t *parse(struct reflector *reflector, const char *text, size_t len)
     return object;
 }
 
+/* `more`: the continue token; "": of the first page. */
+static void put_list_query(const struct reflector *reflector, const char *more, struct query *query)
+{
+    char limit[16];
+
+    snprintf(limit, sizeof limit, "%d", LIST_PAGE);
+    query_begin(query, reflector->path);
+    if (more[0])
+        query_add(query, "continue", more);
+    else if (!reflector->newest)
+        query_add(query, "resourceVersion", reflector->version[0] ? reflector->version : "0");
+    /* With a limit a version is taken for the very one, and not for the oldest that will do. */
+    if (more[0] || reflector->newest || !reflector->version[0])
+        query_add(query, "limit", limit);
+}
+
+/* Each byte of it may be three in a query. */
+static bool is_too_long(const struct reflector *reflector, const char *more)
+{
+    struct query query;
+
+    put_list_query(reflector, more, &query);
+    return query.too_long || strlen(more) >= CONTINUE_BYTES_MAX;
+}
+
 static bool take_head(struct reflector *reflector, const json_t *head)
 {
     const char *more = json_string_value(json_object_get(metadata_of(head), "continue"));
 
     if (!take_version(reflector, head))
         return useless(reflector, "a list without a resourceVersion");
-    if (more && strlen(more) >= CONTINUE_BYTES_MAX)
+    if (more && is_too_long(reflector, more))
         return useless(reflector, "a list whose continue token is too long");
     strcpy(reflector->more, more ? more : "");
     return true;
@@ -245,17 +270,8 @@ static void on_watch_done(void *user, const struct api_result *result);
 static void list_page(struct reflector *reflector)
 {
     struct query query;
-    char limit[16];
 
-    snprintf(limit, sizeof limit, "%d", LIST_PAGE);
-    query_begin(&query, reflector->path);
-    if (reflector->more[0])
-        query_add(&query, "continue", reflector->more);
-    else if (!reflector->newest)
-        query_add(&query, "resourceVersion", reflector->version[0] ? reflector->version : "0");
-    /* With a limit a version is taken for the very one, and not for the oldest that will do. */
-    if (reflector->more[0] || reflector->newest || !reflector->version[0])
-        query_add(&query, "limit", limit);
+    put_list_query(reflector, reflector->more, &query);
     ask(reflector, &query, JSON_SPLIT_LIST, on_list_value, on_list_done);
 }
 

@@ -244,8 +244,9 @@ def test_events_that_are_none(running, server, feed, bad):
 
 @pytest.mark.parametrize("fault", [
     Fault(status=500), Fault(status=503), Fault(status=429, headers={"retry-after": "1"}), Fault(cut=40),
-    Fault(cut=40, reset=True), Fault(body=b"[]"), Fault(body=b"{}"), Fault(body=b""), Fault(body=b"\0" * 100)],
-    ids=["500", "503", "429", "cut", "reset", "an-array", "empty", "nothing", "zeros"])
+    Fault(cut=40, reset=True), Fault(body=b"[]"), Fault(body=b"{}"), Fault(body=b""), Fault(body=b"\0" * 100),
+    Fault(body=b'{"metadata":{"resourceVersion":"1","continue":"%b"},"items":[]}' % (b"/" * 6000))],
+    ids=["500", "503", "429", "cut", "reset", "an-array", "empty", "nothing", "zeros", "a-token-that-grows"])
 def test_lists_that_fail_are_asked_for_again(make_agent, server, feed, fault):
     server.put("pods", pod("a"))
     server.fault(fault, path="/api/v1/pods", watch=False, times=1)
