@@ -4,7 +4,6 @@ A kind of devicemgr/words/claim.h without a row here fails test_every_kind_has_a
 """
 
 import contextlib
-import os
 import re
 import threading
 
@@ -15,6 +14,7 @@ from agent_process import Agent
 from api_server import ApiServer
 from ctl import ctl, ctl_json
 from dra_driver import Driver
+from hung_workers import HungWorkers
 from protos import FEED, bridge, dra
 from shim import ROOT
 from waiting import GENEROUS_S, wait_until
@@ -67,6 +67,9 @@ class Node:
 
     def ask(self, method, *uids, **more):
         return list(self.begin(method, *uids, **more).result(GENEROUS_S).answers)
+
+    def hang_workers(self):
+        self._stack.enter_context(contextlib.closing(HungWorkers(self.shim.pid)))
 
     def hang(self, driver, what):
         """Its calls of that kind do not end before the test; an event: that one has come."""
@@ -174,19 +177,9 @@ def driver_asked(node):
 
 
 def claim_unstored(node):
-    """The only worker hangs over a file."""
+    """The workers hang, so that no commit begins."""
     node.start().driver()
-    node.shim.terminate()
-    kept = node.shim.state_dir / "config.last-good.toml"
-    kept.unlink()
-    os.mkfifo(kept)
-    node.shim.wrapper = ["env", "UV_THREADPOOL_SIZE=1"]
-    node.shim.start()
-    node.shim.wait_control()
-    release = threading.Event()
-    release.set = lambda: os.close(os.open(kept, os.O_RDWR | os.O_NONBLOCK))
-    node.releases.append(release)
-    wait_until(lambda: [one["state"] for one in ctl_json(node.shim, "drivers")["items"]] == ["connected"], "it is back")
+    node.hang_workers()
     node.begin("PrepareClaims", "c-1")
     return "claim-c-1", None
 

@@ -5,7 +5,6 @@ A kind of devicemgr/words/reason.h without a row here fails test_every_kind_has_
 """
 
 import contextlib
-import os
 import re
 
 import grpc
@@ -16,6 +15,7 @@ from api_server import ApiServer
 from asking import by_annotation, by_token, refused_once_known
 from ctl import ctl, ctl_json
 from dra_node import DraNode
+from hung_workers import HungWorkers
 from kubelet_drivers import claim
 from metrics import scrape
 from plugin import allocate_answer, failing, never
@@ -338,19 +338,9 @@ def rows_unread(node):
 
 
 def unstored(node):
-    """The only worker hangs over a file, so that no commit begins before the client's deadline."""
+    """The workers hang, so that no commit begins before the client's deadline."""
     pod = node.start().pod()
-    node.shim.terminate()
-    listed = node.shim.log().count("runtime listed")
-    kept = node.shim.state_dir / "config.last-good.toml"
-    kept.unlink()
-    os.mkfifo(kept)
-    node.shim.wrapper = ["env", "UV_THREADPOOL_SIZE=1"]
-    node.shim.start()
-    node.stack.callback(lambda: os.close(os.open(kept, os.O_RDWR | os.O_NONBLOCK)))
-    node.client.reconnect()
-    node.shim.wait_log("runtime listed", listed + 1)  # until then there is another reason
-    node.shim.wait_log("devices healthy", 2)
+    node.stack.enter_context(contextlib.closing(HungWorkers(node.shim.pid)))
     request = node.client.create_request(pod, "main", annotations=node.token())
     with pytest.raises(grpc.RpcError) as caught:
         node.client.CreateContainer(request, timeout=3)
