@@ -21,6 +21,26 @@ static bool is_socket_name(const char *name)
            strlen(name) <= SOCKET_NAME_BYTES_MAX;
 }
 
+/* Whether the newest registration of the resource is by this socket. */
+static bool is_of_socket(const struct resource *resource, const char *socket_name)
+{
+    const struct endpoint *endpoint = &resource->endpoint;
+    const char *newest =
+        endpoint->put_off.socket_name ? endpoint->put_off.socket_name : endpoint->socket_name;
+
+    return newest && strcmp(newest, socket_name) == 0;
+}
+
+/* Whether this socket may have one more, so that none can take all names there may be. */
+static bool has_room(const struct state *state, const char *socket_name)
+{
+    size_t n = 0;
+
+    for (const struct resource *r = state->resources; r; r = r->hh.next)
+        n += is_of_socket(r, socket_name);
+    return n < SOCKET_RESOURCES_MAX;
+}
+
 /* The kubelet's checks, in its order and words, then ours. 0, or the code of the refusal. */
 static int check_register(const struct state *state, const char *version, const char *socket_name,
                           bool is_path, const char *name, struct text *text)
@@ -55,6 +75,12 @@ static int check_register(const struct state *state, const char *version, const 
     }
     if (!resource && HASH_COUNT(state->resources) >= RESOURCES_MAX) {
         text_add(text, "%d resources are registered already", RESOURCES_MAX);
+        return CODE_RESOURCE_EXHAUSTED;
+    }
+    if (!(resource && is_of_socket(resource, socket_name)) && !has_room(state, socket_name)) {
+        text_add(text, "%d resources are registered with endpoint \"", SOCKET_RESOURCES_MAX);
+        text_add_words(text, socket_name, TEXT_WORDS_BYTES_MAX);
+        text_add(text, "\" already");
         return CODE_RESOURCE_EXHAUSTED;
     }
     return 0;

@@ -20,6 +20,8 @@
 
 /* A node has a handful; 200 are asked for by the largest known users. */
 #define RESOURCES_MAX 1024
+/* Of them those of one socket, whose plugin has one: it lists the same devices for each. */
+#define SOCKET_RESOURCES_MAX 64
 /* What the devices of all plugins may take in memory: those of one with an id like a UUID and one
  * NUMA node some 160 bytes, so 800,000 of them. */
 #define DEVICES_BYTES_MAX (128 * (size_t)1024 * 1024)

@@ -281,7 +281,7 @@ static void only_what_changes_is_packed_anew_on_a_large_node(void **state)
 
     for (unsigned i = 0; i < MANY_RESOURCES; i++) {
         snprintf(name, sizeof name, "vendor.com/r%u", i);
-        plugin_up(w, name, "x.sock", "x0 x1", false, false);
+        plugin_up(w, name, name + strlen("vendor.com/"), "x0 x1", false, false);
     }
     plugin_register(w, 1, GPU, "gpu.sock");
     plugin_options(w, w->endpoint, false, false);

@@ -236,11 +236,83 @@ static void there_is_a_most_of_resources(void **state)
 
     for (unsigned i = 0; i < RESOURCES_MAX; i++) {
         snprintf(name, sizeof name, "vendor.com/r%u", i);
-        plugin_register(w, 7, name, "x.sock");
+        plugin_register(w, 7, name, name + strlen("vendor.com/"));
     }
     ignore_all(w);
     plugin_register(w, 8, "vendor.com/one-more", "x.sock");
     expect_with(w, "register 8 refused 8:", "1024 resources", NULL);
+}
+
+static void register_some(struct world *w, unsigned n, const char *socket)
+{
+    char name[64];
+
+    for (unsigned i = 0; i < n; i++) {
+        snprintf(name, sizeof name, "vendor.com/r%u", i);
+        plugin_register(w, 7, name, socket);
+    }
+    ignore_all(w);
+}
+
+/* Those that it has it may register again, and others register theirs. */
+static void there_is_a_most_of_resources_of_one_socket(void **state)
+{
+    struct world *w = *state;
+
+    register_some(w, SOCKET_RESOURCES_MAX, "x.sock");
+    plugin_register(w, 8, "vendor.com/one-more", "x.sock");
+    expect(w, "register 8 refused 8: 64 resources are registered with endpoint \"x.sock\" already");
+    plugin_register(w, 9, "vendor.com/r5", "x.sock");
+    expect_with(w, "register 7 refused 10:", "a newer registration of resource vendor.com/r5",
+                NULL);
+    expect(w, "close");
+    expect(w, "open vendor.com/r5 x.sock");
+    plugin_register(w, 10, GPU, "gpu.sock");
+    expect(w, "open " GPU " gpu.sock");
+    expect_nothing(w);
+}
+
+/* A name counts where it was registered last, also while its dial waits: so that no socket is
+ * freed by one that takes its names over, which may have no more either. */
+static void names_count_where_they_were_registered_last(void **state)
+{
+    struct world *w = *state;
+
+    register_some(w, SOCKET_RESOURCES_MAX, "x.sock");
+    plugin_register(w, 8, GPU, "gpu.sock");
+    ignore_all(w);
+    plugin_register(w, 9, GPU, "x.sock");
+    expect_with(w, "register 9 refused 8:", "64 resources", NULL);
+    for (unsigned i = 0; i <= DIALS_AT_ONCE; i++)
+        plugin_register(w, 10, "vendor.com/r5", "gpu.sock");
+    ignore_all(w);
+    plugin_register(w, 11, "vendor.com/r5", "y.sock"); /* its dial waits */
+    ignore_all(w);
+    plugin_register(w, 12, GPU, "x.sock");
+    expect_with(w, "register 8 refused 10:", "a newer registration of resource " GPU, NULL);
+    expect(w, "close");
+    expect(w, "open " GPU " x.sock");
+    plugin_register(w, 13, "vendor.com/r5", "x.sock");
+    expect_with(w, "register 13 refused 8:", "64 resources", NULL);
+    expect_nothing(w);
+}
+
+/* What is lost before it has listed, or is not back within its grace, is no name any more. */
+static void a_resource_that_is_removed_makes_room(void **state)
+{
+    struct world *w = *state;
+    uint64_t listed = plugin_up(w, GPU, "x.sock", "g0", false, false);
+
+    register_some(w, SOCKET_RESOURCES_MAX - 1, "x.sock");
+    plugin_lost(w, w->endpoint, "refused");
+    ignore_all(w);
+    plugin_register(w, 8, "vendor.com/one-more", "x.sock");
+    expect(w, "open vendor.com/one-more x.sock");
+    plugin_register(w, 9, "vendor.com/two-more", "x.sock");
+    expect_with(w, "register 9 refused 8:", "64 resources", NULL);
+    plugin_lost(w, listed, "killed");
+    plugin_lost(w, w->endpoint, "refused");
+    ignore_all(w);
 }
 
 static void a_register_call_that_gets_no_answer_at_all_is_refused_at_the_end(void **state)
@@ -403,6 +475,9 @@ int main(void)
         TEST(a_registration_still_pending_is_superseded),
         TEST(a_registration_that_fails_leaves_the_working_endpoint),
         TEST(there_is_a_most_of_resources),
+        TEST(there_is_a_most_of_resources_of_one_socket),
+        TEST(names_count_where_they_were_registered_last),
+        TEST(a_resource_that_is_removed_makes_room),
         TEST(a_register_call_that_gets_no_answer_at_all_is_refused_at_the_end),
         TEST(a_plugin_that_registers_twice_is_dialled_twice),
         TEST(a_plugin_that_flaps_costs_bounded_work),
