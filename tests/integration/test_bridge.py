@@ -355,7 +355,7 @@ def test_a_list_that_comes_later(feed, kubelet, make_bridge):
     feed.send(proto.WatchResponse(mask_ms=1, resources=[gpu.message(GPU, with_list=False)]))
     feed.show({GPU: Shown(["g0", "g1"], version=4)})
     feed.wait_report(GPU, lambda one: one.registered and one.version == 4)
-    assert len(kubelet.of("list")) == 1
+    assert len(kubelet.wait("list")) == 1
 
 
 def test_resources_come_and_go(feed, kubelet, shown):
@@ -834,7 +834,7 @@ def test_one_resource_s_mask_ends(feed, kubelet, make_bridge):
     make_bridge()
     feed.wait_report(NIC)
     kubelet.wait_health(GPU, {"g0": "Healthy", "g1": "Unhealthy"})
-    assert kubelet.health(NIC) == {"n0": "Healthy"}
+    kubelet.wait_health(NIC, {"n0": "Healthy"})
     feed.show({GPU: Shown(["g0", "g1"]), NIC: Shown(["n0"])})
     kubelet.wait_health(GPU, HEALTHY)
 

@@ -5,17 +5,23 @@ import time
 import pytest
 
 from kubelet_drivers import claim
-from waiting import wait_until
+from waiting import GENEROUS_S, wait_until
 
 GPU = "gpu.example.com"
 MASK_S = 2
 
 
 @pytest.fixture
-def shim(runtime, make_shim):
-    return make_shim(dra={"mask": f"{MASK_S}s"})
+def mask_s():
+    return MASK_S
 
 
+@pytest.fixture
+def shim(runtime, make_shim, mask_s):
+    return make_shim(dra={"mask": f"{mask_s}s"})
+
+
+@pytest.mark.parametrize("mask_s", [GENEROUS_S])
 def test_a_driver_that_is_restarted_stays_at_the_kubelet(bridge, kubelet, make_driver):
     """What is asked of it meanwhile waits, and is answered by its next process."""
     driver = make_driver()

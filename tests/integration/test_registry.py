@@ -13,7 +13,7 @@ from asking import by_token, envs
 from dra_driver import ALPHA, V1, V1BETA1, Driver, Registrar
 from plugin import Plugin
 from protos import PLUGIN_REGISTRATION, RUNTIME, cri, pluginregistration
-from waiting import wait_until
+from waiting import GENEROUS_S, wait_until
 
 GPU = "vendor.com/gpu"
 DRIVER = "gpu.example.com"
@@ -307,11 +307,12 @@ class Kubelet:
             info = channel.unary_unary(f"{PLUGIN_REGISTRATION}GetInfo",
                                        request_serializer=pluginregistration.InfoRequest.SerializeToString,
                                        response_deserializer=pluginregistration.PluginInfo.FromString)(
-                                           pluginregistration.InfoRequest(), timeout=10)
+                                           pluginregistration.InfoRequest(), timeout=GENEROUS_S)
             channel.unary_unary(f"{PLUGIN_REGISTRATION}NotifyRegistrationStatus",
                                 request_serializer=pluginregistration.RegistrationStatus.SerializeToString,
                                 response_deserializer=pluginregistration.RegistrationStatusResponse.FromString)(
-                                    pluginregistration.RegistrationStatus(plugin_registered=True), timeout=10)
+                                    pluginregistration.RegistrationStatus(plugin_registered=True),
+                                    timeout=GENEROUS_S)
         return info
 
 

@@ -195,9 +195,9 @@ def test_deadline_passes(runtime, client):
     """The client's deadline reaches the runtime, and its end ends the call there."""
     runtime.on("Slow", lambda call: Reply(() if call.over.wait(GENEROUS_S) else ()))
     with refused(grpc.StatusCode.DEADLINE_EXCEEDED):
-        client.unary("/x/Slow", timeout=0.5)
+        client.unary("/x/Slow", timeout=3)
     call = runtime.wait_calls("Slow")[0]
-    assert 0 < call.time_remaining < 1
+    assert 0 < call.time_remaining < 4
     assert call.over.wait(GENEROUS_S)
 
 

@@ -140,7 +140,7 @@ class BareKubelet:
         if self.on_register:
             self.on_register(request, context)
         client = _Client(self, self.directory / request.endpoint, request.resource_name)
-        options = client.call("GetDevicePluginOptions", deviceplugin.Empty(), timeout=10)
+        options = client.call("GetDevicePluginOptions", deviceplugin.Empty())
         self.note("options", request.resource_name, options)
         self.clients[request.resource_name] = client
         if self.watches:
