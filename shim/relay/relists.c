@@ -325,6 +325,16 @@ static void sandboxes_requested(struct relists *r, struct watched *w, struct ses
                   cri_method_name(call->method));
 }
 
+/* Observed; or held by a process before this one, which took its client for a kubelet. */
+static void stranger_requested(struct relists *r, struct watched *w, struct session *session,
+                               struct session_call *call)
+{
+    if (has_empty_filter(call))
+        stranger_listed(r, w, call->method);
+    if (session_waits(call))
+        let_pass(session, call);
+}
+
 /* Intercepted. */
 static void containers_requested(struct relists *r, struct watched *w, struct session *session,
                                  struct session_call *call, uint64_t deadline_ms)
@@ -379,9 +389,9 @@ void relists_request(struct relists *r, struct session *session, struct session_
         version_requested(r, w, call);
     else if (w && is_of_sandboxes(call->method))
         sandboxes_requested(r, w, call);
-    else if (w && !w->kubelet && has_empty_filter(call))
-        stranger_listed(r, w, call->method);
-    else if (!w || w->kubelet)
+    else if (w && !w->kubelet)
+        stranger_requested(r, w, session, call);
+    else
         containers_requested(r, w, session, call, deadline_ms);
 }
 

@@ -73,9 +73,12 @@ static void on_gone(void *owner, struct session *session)
     relists_session_gone(world->relists, session);
 }
 
+static struct session_call *asked; /* the last one */
+
 static void on_request(void *owner, struct session *session, struct session_call *call)
 {
     assert_ptr_equal(owner, world);
+    asked = call;
     relists_request(world->relists, session, call, 4711);
 }
 
@@ -332,6 +335,24 @@ static void only_the_empty_filter_is_held(void **state)
 }
 
 /* The kubelet's feature gate CRIListStreaming. */
+/* Its name is none of the settings' any more when the daemon is restarted. */
+static void what_the_next_daemon_does_not_take_for_a_kubelet_passes(void **state)
+{
+    struct world *w = *state;
+    struct wire *k = open_armed(w);
+
+    relist(k, 1);
+    told(w, HOLD);
+    relists_ended(w->relists, asked);
+    relists_session_gone(w->relists, k->session);
+    told(w, "cancelled last\n");
+    session_begin(k->session, STRANGER);
+    assert_true(passed(k));
+    answer(k, 1);
+    assert_int_equal(session_calls(k->session), 0);
+    told(w, "");
+}
+
 static void a_streamed_relist_is_held(void **state)
 {
     struct world *w = *state;
@@ -606,6 +627,7 @@ int main(void)
         TEST(other_processes_are_not_touched),
         TEST(a_kubelet_that_names_its_version_is_not_new),
         TEST(only_the_empty_filter_is_held),
+        TEST(what_the_next_daemon_does_not_take_for_a_kubelet_passes),
         TEST(a_streamed_relist_is_held),
         TEST(a_runtime_that_knows_no_streams),
         TEST(a_kubelet_that_knows_all_sandboxes_has_listed),
