@@ -145,14 +145,15 @@ void replace_judge_disturbed(struct replace_world *r)
     }
 }
 
-/* Whether the container may have had to give up what it had, to others. */
+/* Whether the container may have had to give up what it had, to others: since it ended, they may have
+ * taken it, and be over by now. */
 static bool is_yielded(const struct rw_pod *pod, const struct rw_container *container)
 {
     bool yielded = container->unsure;
 
     for (size_t d = 0; d < RW_DEVICES; d++)
         yielded =
-            yielded || ((container->had >> d & 1) && pod->of_another_ms[d] >= container->asked_ms);
+            yielded || ((container->had >> d & 1) && pod->of_another_ms[d] >= container->ended_ms);
     return yielded;
 }
 

@@ -133,6 +133,8 @@ static void ask(struct replace_world *r, struct rw_pod *pod, struct rw_container
     container->id = ++r->last_container;
     container->create = ++r->number;
     container->asked_ms = r->now_ms;
+    if (container->ended_ms == 0)
+        container->ended_ms = r->now_ms;
     replace_note(r, "%s of %s is asked for, %u", name, uid, (unsigned)container->create);
     check_that(r->w, devicemgr_create(r->core, r->now_ms, container->create, &request),
                "a container that is to have devices is looked at");
@@ -323,7 +325,7 @@ void replace_pod_exits(struct replace_world *r, struct rw_pod *pod, bool told)
     snprintf(id, sizeof id, "k%u", container->id);
     replace_note(r, "%s of u%u exits%s", id, pod->uid, told ? "" : ", untold");
     container->state = RW_EXITED;
-    container->retry_ms = r->now_ms;
+    container->retry_ms = container->ended_ms = r->now_ms;
     r->list_wanted = true;
     if (!told)
         return;

@@ -52,6 +52,7 @@ struct rw_container {
     unsigned id, attempt;
     uint64_t create; /* 0: the shim waits for no answer */
     uint64_t asked_ms, comes_ms, retry_ms;
+    uint64_t ended_ms;         /* when the last one did, or it was asked for the first time */
     unsigned has;              /* by its options */
     unsigned says, says_asked; /* by its annotations */
     unsigned had;              /* what the next one is to have, unless that is lost; 0: any */
