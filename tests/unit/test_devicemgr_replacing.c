@@ -322,22 +322,38 @@ static void an_init_container_hands_on_what_it_got(void **state)
     expect(w, "allocate g1 *");
 }
 
-/* One list is not enough to know that no other init container is in the making; the kubelet, which
- * asks for the next one, does. */
+/* One list is not enough to know that none of it is in the making. */
+static void u2s_init_container_exited_before_a_kill(struct world *w, const char *holds)
+{
+    u2s_init_container_has_g1(w);
+    w->own.replace_after_ms = 0;
+    restart(w);
+    kubelet_holds(w, holds);
+    serve(w, "g1");
+    runtime_listed(w, "u2/init!");
+    ignore_all(w);
+}
+
+/* The kubelet, which asks for the pod's next container with the same device, knows that none is. */
 static void so_does_one_of_before_the_shim_was_killed(void **state)
 {
     struct world *w = *state;
 
-    u2s_init_container_has_g1(w);
-    w->own.replace_after_ms = 0;
-    restart(w);
-    kubelet_holds(w, TO_INIT);
-    serve(w, "g1");
-    runtime_listed(w, "u2/init!");
-    ignore_all(w);
+    u2s_init_container_exited_before_a_kill(w, TO_INIT);
     create_token(w, 14, "u2", GPU ":g0");
     takes(w, TO_INIT);
     expect(w, "allocate g1 *");
+}
+
+static void but_not_to_who_was_given_another(void **state)
+{
+    const char *holds = "u2/init=" GPU ":g0 u2=" GPU ":g5";
+    struct world *w = *state;
+
+    u2s_init_container_exited_before_a_kill(w, holds);
+    create_token(w, 14, "u2", GPU ":g5");
+    takes(w, holds);
+    expect_nothing(w);
 }
 
 static void what_an_init_container_had_is_back(void **state)
@@ -526,6 +542,7 @@ int main(void)
         TEST(what_an_init_container_had_besides_is_kept),
         TEST(an_init_container_hands_on_what_it_got),
         TEST(so_does_one_of_before_the_shim_was_killed),
+        TEST(but_not_to_who_was_given_another),
         TEST(what_an_init_container_had_is_back),
         TEST(who_was_given_it_too_gets_another),
         TEST(it_is_told_who_has_it),
