@@ -197,14 +197,13 @@ static bool only_looks(const struct state *state, const struct by_claim *by, con
     return false;
 }
 
-/* Whether each claim by which the one has the device, but for those that only look, is among those of
- * the other. */
+/* Whether each claim by which somebody has the device, but for those that only look, is among these. */
 static bool is_within(const struct state *state, const char *resource, const char *id,
-                      const struct by_claims *one, const struct by_claims *other)
+                      const struct by_claims *by, const struct by_claims *among)
 {
-    for (size_t i = 0; i < one->len; i++) {
-        if (strcmp(one->v[i].id, id) == 0 && !by_claims_find(other, id, one->v[i].uid) &&
-            !only_looks(state, &one->v[i], resource))
+    for (size_t i = 0; i < by->len; i++) {
+        if (strcmp(by->v[i].id, id) == 0 && !by_claims_find(among, id, by->v[i].uid) &&
+            !only_looks(state, &by->v[i], resource))
             return false;
     }
     return true;
