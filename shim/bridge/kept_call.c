@@ -22,17 +22,44 @@ static void let_go(struct kept_call *call)
     call->cancelled = NULL;
 }
 
-/* A large message of a call that is over is not kept for one that may come. */
-static void discard(struct kept_connection *connection, size_t i)
+static bool is_large(const struct h2_stream *stream)
 {
-    const struct h2_stream *stream = &kept_state_of(connection)->streams[i];
+    return stream->request_bytes > KEPT_OUT_BYTES_MAX || stream->message_bytes > KEPT_OUT_BYTES_MAX;
+}
 
-    if (stream->phase != H2_NONE)
-        return;
-    if (stream->request_bytes > KEPT_OUT_BYTES_MAX || stream->message_bytes > KEPT_OUT_BYTES_MAX) {
-        kept_socket_discard(connection->kept, 2 * i);
-        kept_socket_discard(connection->kept, 2 * i + 1);
+/* A stream that sends one message after the other has what it is shown, which is another's to
+ * limit. */
+static size_t bytes_of(const struct h2_stream *stream)
+{
+    if (stream->phase == H2_FINISHED)
+        return stream->request_bytes + (stream->message_bytes - stream->message_put);
+    return stream->phase == H2_REQUEST || stream->phase == H2_ASKED ? stream->request_bytes : 0;
+}
+
+/* A large message of a call that is over is not kept for one that may come. */
+size_t kept_calls_hold(struct kept_connection *connection)
+{
+    size_t held = 0;
+
+    for (size_t i = 0; i < H2_STREAMS_MAX; i++) {
+        const struct h2_stream *stream = &kept_state_of(connection)->streams[i];
+
+        held += bytes_of(stream);
+        if (stream->phase != H2_NONE) {
+            connection->large[i] = connection->large[i] || is_large(stream);
+        } else if (connection->large[i]) {
+            kept_socket_discard(connection->kept, 2 * i);
+            kept_socket_discard(connection->kept, 2 * i + 1);
+            connection->large[i] = false;
+        }
     }
+    return held;
+}
+
+void kept_calls_resume(struct kept_connection *connection)
+{
+    for (size_t i = 0; i < H2_STREAMS_MAX; i++)
+        connection->large[i] = is_large(&kept_state_of(connection)->streams[i]);
 }
 
 static void cancel(struct kept_call *call)
@@ -54,7 +81,6 @@ void kept_calls_forget(struct kept_connection *connection)
         if (connection->calls[i].id == 0 ||
             (stream->phase != H2_NONE && stream->id == connection->calls[i].id))
             continue;
-        discard(connection, i);
         cancel(&connection->calls[i]);
     }
 }

@@ -10,8 +10,19 @@
 #include <unistd.h>
 
 #include "shim/bridge/kept_inside.h"
+#include "shim/bridge/limits.h"
 #include "shim/log.h"
 #include "shim/rpc/listen.h"
+
+/* Of the process, whichever servers they are of. */
+static LIST_HEAD(, kept_connection) all = LIST_HEAD_INITIALIZER(all);
+static size_t all_held_bytes;
+
+static void set_held(struct kept_connection *connection, size_t bytes)
+{
+    all_held_bytes += bytes - connection->held_bytes;
+    connection->held_bytes = bytes;
+}
 
 /* ---- the manager's ---- */
 
@@ -68,6 +79,8 @@ void kept_connection_leave(struct kept_connection *connection)
         return;
     connection->ended = true;
     LIST_REMOVE(connection, entry);
+    LIST_REMOVE(connection, of_all);
+    set_held(connection, 0);
     uv_close((uv_handle_t *)&connection->poll, on_closed);
     h2_reader_fini(&connection->reader);
     kept_socket_free(connection->kept);
@@ -91,6 +104,34 @@ static void lose(struct kept_connection *connection, const char *reason)
               (int)connection->peer.pid, reason);
     kept_calls_cancel(connection);
     kept_connection_end(connection);
+}
+
+/* There is one that holds something. */
+static struct kept_connection *largest(void)
+{
+    struct kept_connection *connection, *found = LIST_FIRST(&all);
+
+    LIST_FOREACH(connection, &all, of_all)
+    {
+        if (connection->held_bytes > found->held_bytes)
+            found = connection;
+    }
+    return found;
+}
+
+/* What it holds is another amount, perhaps; it, or another, may end for that. */
+static void hold(struct kept_connection *connection)
+{
+    set_held(connection, kept_calls_hold(connection));
+    while (all_held_bytes > KEPT_HELD_BYTES_MAX) {
+        struct kept_connection *most = largest();
+
+        log_warning(
+            "%s: a connection of pid %d ends: it holds %zu bytes in calls, and all together "
+            "may hold %zu",
+            most->service->name, (int)most->peer.pid, most->held_bytes, KEPT_HELD_BYTES_MAX);
+        lose(most, "it holds too much");
+    }
 }
 
 /* ---- bytes ---- */
@@ -139,6 +180,8 @@ static const char *work(struct kept_connection *connection)
         if (written < 0 && written != -EAGAIN)
             return strerror(-written);
         kept_calls_forget(connection);
+        if (!connection->ended)
+            hold(connection);
         if (connection->ended)
             return NULL;
         if (kept_state_of(connection)->over)
@@ -203,7 +246,10 @@ static int begin(const struct kept_service *service, struct kept_socket *kept, b
     if (resumed)
         h2_reader_fini(&connection->reader); /* what that is for was acknowledged */
     connection->reader.kept = resumed;
+    if (resumed)
+        kept_calls_resume(connection);
     LIST_INSERT_HEAD(connections, connection, entry);
+    LIST_INSERT_HEAD(&all, connection, of_all);
     wait_for(connection, true); /* to begin from the loop */
     return 0;
 }

@@ -21,12 +21,15 @@ struct kept_call {
 struct kept_connection {
     const struct kept_service *service;
     LIST_ENTRY(kept_connection) entry;
+    LIST_ENTRY(kept_connection) of_all; /* of the process */
+    size_t held_bytes;                  /* its part of KEPT_HELD_BYTES_MAX */
     struct kept_socket *kept;
     struct h2_reader reader;
     uv_poll_t poll;
     bool resumed, ended;
     struct ucred peer;
     struct kept_call calls[H2_STREAMS_MAX];
+    bool large[H2_STREAMS_MAX]; /* what its place has taken is worth giving back */
 };
 
 static inline const struct h2_state *kept_state_of(const struct kept_connection *connection)
@@ -41,6 +44,10 @@ static inline const struct h2_state *kept_state_of(const struct kept_connection 
 void kept_calls_ask(struct kept_connection *connection);
 /* Those whose streams are over: ended by us, or by the client, which who answers is told. */
 void kept_calls_forget(struct kept_connection *connection);
+/* Gives back what large requests have taken whose streams are over; how many bytes the others hold. */
+size_t kept_calls_hold(struct kept_connection *connection);
+/* Those of a process before this have taken such places, too. */
+void kept_calls_resume(struct kept_connection *connection);
 /* Ends all of them: who answers is told. */
 void kept_calls_cancel(struct kept_connection *connection);
 

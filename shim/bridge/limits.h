@@ -4,6 +4,8 @@
 #ifndef SHIM_BRIDGE_LIMITS_H
 #define SHIM_BRIDGE_LIMITS_H
 
+#include <stddef.h>
+
 /* Resources shown; as many as the device manager has. */
 #define BRIDGE_RESOURCES_MAX 1024
 /* A qualified name: a DNS subdomain of 253, '/', 63 more. */
@@ -31,6 +33,10 @@
 /* Connections to one resource's socket at once; more wait in the kernel's backlog until one
  * ends. */
 #define KEPT_CONNECTIONS_MAX 64
+/* Bytes of requests that are not answered, and of answers to one call that are not taken, of all clients
+ * of all sockets together: four of the largest. The kubelet asks for one container at a time. Beyond,
+ * the connection that holds most of it ends: this memory outlives the process. */
+#define KEPT_HELD_BYTES_MAX ((size_t)64 * 1024 * 1024)
 /* When a connection that could not be taken is tried again. */
 #define KEPT_ACCEPT_AGAIN_MS 1000
 /* A process that has lived so long with what it took over is not killed by it. */

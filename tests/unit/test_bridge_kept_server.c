@@ -1,5 +1,5 @@
 /* shim/bridge/kept_server.c, kept_connection.c: a client that goes while nothing more can be written to
- * it. */
+ * it, and one that holds too much. */
 #include "tests/unit/test_wait.h"
 
 #include <errno.h>
@@ -40,10 +40,19 @@ static void on_wait(struct kept_call *call, const ProtobufCMessage *request, voi
 
 static const struct kept_method METHODS[] = {{PATH, &v1beta1__empty__descriptor, on_wait}};
 
+static int connect_to(const struct fixture *f)
+{
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0);
+
+    snprintf(address.sun_path, sizeof address.sun_path, "%.90s/" NAME, f->world->dir);
+    assert_int_equal(connect(fd, (const struct sockaddr *)&address, sizeof address), 0);
+    return fd;
+}
+
 static int setup(void **state)
 {
     struct fixture *f = calloc(1, sizeof *f);
-    struct sockaddr_un address = {.sun_family = AF_UNIX};
     struct socket_place place = {.name = NAME};
 
     f->world = world_new();
@@ -52,9 +61,7 @@ static int setup(void **state)
     assert_non_null(f->server);
     kept_server_go_on(f->server);
     assert_int_equal(kept_server_listen(f->server), 1);
-    f->fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0);
-    snprintf(address.sun_path, sizeof address.sun_path, "%.90s/" NAME, f->world->dir);
-    assert_int_equal(connect(f->fd, (const struct sockaddr *)&address, sizeof address), 0);
+    f->fd = connect_to(f);
     *state = f;
     return 0;
 }
@@ -69,10 +76,11 @@ static int teardown(void **state)
     return 0;
 }
 
+static const char *const FIELDS[] = {":method",          "POST", ":path", PATH, "content-type",
+                                     "application/grpc", NULL};
+
 static void call(struct fixture *f)
 {
-    static const char *const FIELDS[] = {":method",          "POST", ":path", PATH, "content-type",
-                                         "application/grpc", NULL};
     static struct bytes bytes;
 
     bytes.len = 0;
@@ -125,11 +133,71 @@ static void goes_before_it_is_answered(void **state)
     assert_true(f->cancelled);
 }
 
+#define STREAMS 6
+#define FRAMES 768 /* of a stream: 12 MiB; those of all are more than KEPT_HELD_BYTES_MAX */
+
+/* Requests that are never whole, until the server has had enough of them. */
+static void begin_large_calls(struct fixture *f, int fd)
+{
+    static struct bytes bytes;
+    static const uint8_t zeros[16384];
+    size_t at = 0;
+
+    for (unsigned i = 0; i < STREAMS * (FRAMES + 1); i++) {
+        uint32_t stream = 1 + 2 * (i / (FRAMES + 1));
+
+        bytes.len = 0;
+        if (i == 0)
+            bytes_preface(&bytes);
+        if (i % (FRAMES + 1) == 0)
+            bytes_headers(&bytes, NGHTTP2_FLAG_NONE, stream, FIELDS);
+        else
+            bytes_frame(&bytes, NGHTTP2_DATA, 0, stream, zeros, sizeof zeros);
+        for (at = 0; at < bytes.len;) {
+            ssize_t n = send(fd, bytes.data + at, bytes.len - at, MSG_NOSIGNAL);
+
+            if (n < 0 && errno != EAGAIN)
+                return;
+            at += n > 0 ? (size_t)n : 0;
+            if (n < 0)
+                uv_run(&f->world->loop, UV_RUN_NOWAIT);
+        }
+    }
+}
+
+static bool is_ended(int fd)
+{
+    uint8_t bytes[4096];
+    ssize_t n;
+
+    while ((n = recv(fd, bytes, sizeof bytes, 0)) > 0)
+        ;
+    return n == 0 || errno != EAGAIN;
+}
+
+/* Another one's call waits on. */
+static void who_holds_most_goes(void **state)
+{
+    struct fixture *f = *state;
+    int fd = connect_to(f);
+
+    call(f);
+    begin_large_calls(f, fd);
+    WAIT(f->world, is_ended(fd));
+    close(fd);
+    world_settle(f->world);
+    assert_non_null(f->call);
+    assert_false(is_ended(f->fd));
+    close(f->fd);
+    WAIT(f->world, !kept_server_is_connected(f->server));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(goes_while_it_is_answered, setup, teardown),
         cmocka_unit_test_setup_teardown(goes_before_it_is_answered, setup, teardown),
+        cmocka_unit_test_setup_teardown(who_holds_most_goes, setup, teardown),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
