@@ -12,8 +12,8 @@
 /* The caller frees it. */
 static char *text_of(const struct document *document)
 {
-    static const char *const KINDS[] = {"resource", "allocation", "pod",
-                                        "order",    "driver",     "claim"};
+    static const char *const KINDS[] = {"resource", "allocation", "pod",   "order",
+                                        "driver",   "claim",      "ending"};
     json_t *root = checkpoint_json_new();
     char *text;
 

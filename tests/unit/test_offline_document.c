@@ -165,6 +165,26 @@ static void what_is_written_is_read(void **state)
     document_fini(&document);
 }
 
+/* Else it would look at refusals alone. */
+static void the_fuzzer_begins_with_the_same(void **state)
+{
+    struct fixture *f = *state;
+    json_error_t error;
+    json_t *seed = json_load_file(FUZZ_CORPUS "/each-kind", 0, &error);
+    json_t *none = json_load_file(FUZZ_CORPUS "/no-rows", 0, &error);
+    struct document document;
+    char *text;
+
+    assert_true(json_equal(seed, f->root));
+    text = json_dumps(none, 0);
+    assert_int_equal(parse(f, text, &document), 0);
+    assert_int_equal(document.rows.len, 0);
+    free(text);
+    document_fini(&document);
+    json_decref(seed);
+    json_decref(none);
+}
+
 /* ---- other values, in each place there is ---- */
 
 /* What may stand in the place of another value; each is new. */
@@ -359,6 +379,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         DOCUMENT_TEST(what_is_written_is_read),
+        DOCUMENT_TEST(the_fuzzer_begins_with_the_same),
         DOCUMENT_TEST(whatever_is_otherwise_is_refused_or_taken_as_it_is),
         DOCUMENT_TEST(answers_of_any_length_come_back),
         DOCUMENT_TEST(cut_anywhere_it_is_refused),
