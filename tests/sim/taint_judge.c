@@ -166,7 +166,7 @@ void taint_judge_order(struct taint_world *t, const struct tw_pod *pod,
     check_that(t->w, !pod->is_static, "a static pod is none that the API server can evict");
     check_that(t->w, !pod->order, "one order for a pod is under way");
     /* with its sandbox its end may be over to the shim, which an operator may ask for anew */
-    check_that(t->w, !pod->accepted || pod->unsure.is,
+    check_that(t->w, !pod->accepted || pod->unsure.is || (pod->ended.is && !pod->ready),
                "a pod that was deleted is not evicted again: u%u", pod->uid);
     check_that(t->w, pod->ended.is || eviction->own_grace, "who is evicted has its own grace");
     if (!eviction->forced)
