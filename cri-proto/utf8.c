@@ -1,6 +1,7 @@
 #include "cri-proto/utf8.h"
 
 #include <stdint.h>
+#include <string.h>
 
 size_t utf8_character_bytes(const char *text, size_t len)
 {
@@ -54,4 +55,19 @@ bool utf8_is_text(const char *text)
             return false;
     }
     return true;
+}
+
+void utf8_copy(char *out, size_t bytes, const char *text)
+{
+    while (*text) {
+        size_t n = utf8_character_bytes(text, SIZE_MAX), put = n > 0 ? n : 1;
+
+        if (put >= bytes)
+            break;
+        memcpy(out, n > 0 ? text : "?", put);
+        out += put;
+        bytes -= put;
+        text += put;
+    }
+    *out = '\0';
 }

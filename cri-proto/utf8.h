@@ -16,5 +16,8 @@ bool utf8_is_text(const char *text);
 /* Bytes of the control character at `text`, of which `len` may be read; 0: another stands there. Those
  * above ASCII (U+0080 to U+009F) are some, too: terminals obey them. */
 size_t utf8_control_bytes(const char *text, size_t len);
+/* Copies of the NUL-terminated `text` what fits into `bytes` bytes of `out`, one at least, with a NUL.
+ * No character is cut in two, and a byte that belongs to none becomes '?', so that `out` is UTF-8. */
+void utf8_copy(char *out, size_t bytes, const char *text);
 
 #endif

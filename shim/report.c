@@ -1,6 +1,6 @@
 #include "shim/report.h"
 
-#include <stdio.h>
+#include "cri-proto/utf8.h"
 
 void report_trouble(struct report *report, enum report_part part, const char *why,
                     uint64_t since_ms)
@@ -12,7 +12,7 @@ void report_trouble(struct report *report, enum report_part part, const char *wh
     report->troubles_len++;
     trouble->part = part;
     trouble->since_ms = since_ms;
-    snprintf(trouble->why, sizeof trouble->why, "%s", why);
+    utf8_copy(trouble->why, sizeof trouble->why, why);
 }
 
 bool report_is_degraded(const struct report *report, enum report_part part)

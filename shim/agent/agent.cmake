@@ -33,7 +33,7 @@ add_library(shim_agent STATIC
 target_include_directories(shim_agent PRIVATE ${SYSTEMD_INCLUDE_DIRS})
 target_link_libraries(shim_agent
     PUBLIC PkgConfig::LIBUV PkgConfig::JANSSON cri_proto
-    PRIVATE shim_facts shim_fd_store shim_library shim_rpc shim_log PkgConfig::CURL PkgConfig::CRYPTO PkgConfig::YAML
+    PRIVATE cri_names shim_facts shim_fd_store shim_library shim_rpc shim_log PkgConfig::CURL PkgConfig::CRYPTO PkgConfig::YAML
             shim_warnings)
 
 add_executable(cri-device-shim-agent ${CMAKE_CURRENT_LIST_DIR}/main.c)

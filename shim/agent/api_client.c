@@ -7,6 +7,7 @@
 
 #include <jansson.h>
 
+#include "cri-proto/utf8.h"
 #include "shim/agent/credentials.h"
 #include "shim/must.h"
 
@@ -73,11 +74,11 @@ static void error_words(const struct api_request *request, long status,
 {
     json_t *root = request->error ? json_loadb(request->error, request->error_len, 0, NULL) : NULL;
     const char *message = json_string_value(json_object_get(root, "message"));
+    size_t len;
 
-    if (message)
-        snprintf(words, ERROR_WORDS_BYTES_MAX, "HTTP status %ld: %s", status, message);
-    else
-        snprintf(words, ERROR_WORDS_BYTES_MAX, "HTTP status %ld", status);
+    len = (size_t)snprintf(words, ERROR_WORDS_BYTES_MAX, "HTTP status %ld%s", status,
+                           message ? ": " : "");
+    utf8_copy(words + len, ERROR_WORDS_BYTES_MAX - len, message ? message : "");
     json_decref(root);
 }
 

@@ -7,6 +7,7 @@
 
 #include "cri-proto/agent_v1.pb-c.h"
 #include "cri-proto/methods.h"
+#include "cri-proto/utf8.h"
 #include "shim/boot_clock.h"
 #include "shim/cluster/core_news.h"
 #include "shim/cluster/eviction_events.h"
@@ -57,11 +58,6 @@ struct cluster {
     void (*done)(void *user);
     void *done_user;
 };
-
-static void set_text(char *out, size_t bytes, const char *text)
-{
-    snprintf(out, bytes, "%s", text);
-}
 
 /* ---- whether it works ---- */
 
@@ -164,7 +160,7 @@ static void on_watch(struct rpc_incoming *call, const ProtobufCMessage *message,
     cluster->state.connected = true;
     cluster->state.since_ms = boot_now_ms();
     cluster->state.pid = peer.pid;
-    set_text(cluster->state.version, sizeof cluster->state.version, request->agent_version);
+    utf8_copy(cluster->state.version, sizeof cluster->state.version, request->agent_version);
     log_info("cluster: agent %s (process %d)", cluster->state.version, peer.pid);
     response.daemon_version = (char *)SHIM_VERSION;
     response.kinds = KINDS;
@@ -237,8 +233,8 @@ static void take_state(struct cluster *cluster, const Agent__V1__State *state)
         core_news_taints_told(&cluster->news);
     pools_complete(&cluster->pools, complete[AGENT__V1__KIND__SLICE]);
     cluster->state.reached = state->reached;
-    set_text(cluster->state.node, sizeof cluster->state.node, state->node_name);
-    set_text(cluster->state.trouble, sizeof cluster->state.trouble, state->trouble);
+    utf8_copy(cluster->state.node, sizeof cluster->state.node, state->node_name);
+    utf8_copy(cluster->state.trouble, sizeof cluster->state.trouble, state->trouble);
 }
 
 /* Whether it is of the agent that is served. */

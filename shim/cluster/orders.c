@@ -5,6 +5,7 @@
 #include <string.h>
 #include <sys/random.h>
 
+#include "cri-proto/utf8.h"
 #include "shim/boot_clock.h"
 #include "shim/cluster/limits.h"
 #include "shim/log.h"
@@ -193,7 +194,8 @@ static void set_trouble(struct cluster_order *order, const char *words)
     if (!order->trouble)
         order->trouble_ms = boot_now_ms();
     free(order->trouble);
-    order->trouble = must(strndup(words, CLUSTER_TROUBLE_BYTES_MAX));
+    order->trouble = must(malloc(CLUSTER_TROUBLE_BYTES_MAX + 1));
+    utf8_copy(order->trouble, CLUSTER_TROUBLE_BYTES_MAX + 1, words);
 }
 
 bool cluster_orders_answered(struct cluster_orders *orders, const Agent__V1__AnswerRequest *answer)

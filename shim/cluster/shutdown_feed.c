@@ -1,9 +1,9 @@
 #include "shim/cluster/shutdown_feed.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "cri-proto/utf8.h"
 #include "shim/boot_clock.h"
 #include "shim/must.h"
 
@@ -84,14 +84,16 @@ void shutdown_feed_reported(struct shutdown_feed *feed, const Agent__V1__Shutdow
                             const struct facts *facts)
 {
     struct shutdown_said *to = &feed->said;
+    char trouble[sizeof to->trouble];
 
     if (said) {
+        utf8_copy(trouble, sizeof trouble, said->trouble);
         if (said->known != to->known || said->limit_ms != to->limit_ms ||
-            strcmp(said->trouble, to->trouble) != 0)
+            strcmp(trouble, to->trouble) != 0)
             to->heard_ms = boot_now_ms();
         to->known = said->known;
         to->locked = said->locked;
-        snprintf(to->trouble, sizeof to->trouble, "%s", said->trouble);
+        memcpy(to->trouble, trouble, sizeof trouble);
     }
     if (said && said->known) {
         to->under_way = said->under_way;

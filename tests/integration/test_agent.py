@@ -273,6 +273,14 @@ def test_what_is_refused_is_told(make_agent, server, feed):
     assert proto.POD not in feed.state.complete
 
 
+@pytest.mark.parametrize("before", ["", "!"], ids=["even", "odd"])
+def test_words_are_cut_between_characters(make_agent, server, feed, before):
+    """A strict reader refuses a message for half of one."""
+    server.fault(Fault(status=403, words=before + "\u00e9" * 1000), path="/api/v1/pods", times=None)
+    make_agent()
+    feed.wait_state(lambda state: state.trouble.endswith("\u00e9"), "it is refused")
+
+
 def test_a_server_that_is_away(running, server, feed):
     """What is known stays; it is told, and ends."""
     server.put("pods", pod("a"))
@@ -387,7 +395,7 @@ def test_capacity_that_somebody_changes_meanwhile(running, server, feed):
 
 
 @pytest.mark.parametrize("fault, outcome", [
-    (Fault(status=403), proto.REFUSED), (Fault(status=403, words=1_000_000), proto.REFUSED), (Fault(status=500), proto.AGAIN), (Fault(cut=10), proto.AGAIN),
+    (Fault(status=403), proto.REFUSED), (Fault(status=403, words="!" * 1_000_000), proto.REFUSED), (Fault(status=500), proto.AGAIN), (Fault(cut=10), proto.AGAIN),
     (Fault(body=b"[]"), proto.AGAIN), (Fault(endless=True), proto.AGAIN)],
     ids=["403", "wordy", "500", "cut", "an-array", "endless"])
 def test_orders_that_fail(running, server, feed, fault, outcome):

@@ -74,6 +74,14 @@ def test_without_an_agent_it_waits_for_one(shim, directory, closing, server, mak
     wait_until(lambda: "cluster" not in troubles(shim), "all is well")
 
 
+@pytest.mark.parametrize("before", ["", "!"], ids=["even", "odd"])
+def test_what_is_refused_in_many_words_is_shown(shim, directory, closing, server, before):
+    """Cut between two characters: a strict client takes no half of one."""
+    server.fault(Fault(status=403, words=before + "\u00e9" * 1000), path="/api/v1/pods", times=None)
+    closing(Agent(directory, server.kubeconfig(directory / "kubelet.conf", NODE))).start()
+    wait_until(lambda: troubles(shim).get("cluster", "").endswith("\u00e9"), "it is shown")
+
+
 def test_an_api_server_that_is_away_is_asked_on(shim, agent, server, make_plugin):
     server.wait_watched("nodes")
     server.fault(Fault(status=500), path=f"/api/v1/nodes/{NODE}", method="GET", times=2)

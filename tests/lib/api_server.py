@@ -74,13 +74,13 @@ class Request:
 
 @dataclasses.dataclass
 class Fault:
-    """What is done in place of an answer: `status` with these headers, and so many bytes of `words`; the right answer, but only its first
+    """What is done in place of an answer: `status` with these headers, and these `words` behind its own; the right answer, but only its first
     `cut` bytes, after which the stream ends as if that were all, or (`reset`) is torn off; `silence`: none
     until the server ends; `endless`: a right beginning and then bytes without end; `body` of a 200."""
 
     status: int = 0
     headers: dict = dataclasses.field(default_factory=dict)
-    words: int = 0
+    words: str = ""
     cut: int = None
     reset: bool = False
     silence: bool = False
@@ -321,7 +321,7 @@ class ApiServer:
             if fault and fault.silence:
                 return
             if fault and fault.status:
-                raise Refused(fault.status, "Scripted", "as the script says" + "!" * fault.words, fault.headers)
+                raise Refused(fault.status, "Scripted", "as the script says" + fault.words, fault.headers)
             if fault and fault.body is not None:
                 respond(200, {}, fault.body)
                 return

@@ -35,11 +35,35 @@ static void control_characters_are_those_above_ascii_too(void **state)
     assert_int_equal(utf8_control_bytes("\n", 0), 0);
 }
 
+static void a_copy_ends_at_a_character(void **state)
+{
+    char out[8];
+
+    (void)state;
+    utf8_copy(out, sizeof out, "");
+    assert_string_equal(out, "");
+    utf8_copy(out, sizeof out, "1234567");
+    assert_string_equal(out, "1234567");
+    utf8_copy(out, sizeof out, "12345678");
+    assert_string_equal(out, "1234567");
+    utf8_copy(out, sizeof out, "12345\xc3\xa9");
+    assert_string_equal(out, "12345\xc3\xa9");
+    utf8_copy(out, sizeof out, "123456\xc3\xa9");
+    assert_string_equal(out, "123456");
+    utf8_copy(out, sizeof out, "1234\xf0\x9f\x98\x80");
+    assert_string_equal(out, "1234");
+    utf8_copy(out, sizeof out, "1\xff\xe2\x82z\xc3");
+    assert_string_equal(out, "1???z?");
+    utf8_copy(out, 1, "1");
+    assert_string_equal(out, "");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_is_cut_off_is_no_character),
         cmocka_unit_test(control_characters_are_those_above_ascii_too),
+        cmocka_unit_test(a_copy_ends_at_a_character),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
