@@ -230,11 +230,40 @@ static void log_lost(struct state *state, const struct resource *resource, const
                     name_line(DEVICEMGR_LINE_AWAY, name_about_resource(resource->name)), &text);
 }
 
+/* The stop time goes into the checkpoint with what else does. */
+static void store_stop(struct state *state, struct resource *resource)
+{
+    endpoint_set_stop_stored(&resource->endpoint, true);
+    dirty_touch_resource(state, resource->name, true);
+}
+
+/* Whether these are two whose plugins were dialled at one socket last. */
+static bool share_socket(const struct resource *one, const struct resource *other)
+{
+    const char *socket_name = one->endpoint.socket_name;
+
+    return one != other && socket_name && socket_name[0] != '\0' && other->endpoint.socket_name &&
+           strcmp(socket_name, other->endpoint.socket_name) == 0;
+}
+
+/* Whether another resource was registered with its socket behind connection `number`, its last: the
+ * plugin that listens there now serves that one, and would list its devices for this one as well. */
+static bool is_renamed(const struct state *state, const struct resource *resource, uint64_t number)
+{
+    for (const struct resource *r = state->resources; r; r = r->hh.next) {
+        if (share_socket(r, resource) &&
+            (r->generation > number ||
+             (r->endpoint.origin == ENDPOINT_REGISTERED && r->endpoint.number > number)))
+            return true;
+    }
+    return false;
+}
+
 void plugin_take_loss(struct state *state, uint64_t number, const char *reason)
 {
     struct resource *resource = find_by_endpoint(state, number);
     struct endpoint *endpoint;
-    bool redial;
+    bool renamed, redial;
 
     if (!resource)
         return;
@@ -242,18 +271,42 @@ void plugin_take_loss(struct state *state, uint64_t number, const char *reason)
     outbox_put(&state->outbox, OUTBOX_ENDPOINT_ENDED, number, NULL);
     endpoint_set_disconnected(endpoint);
     plugin_answer_failed(state, endpoint, reason);
-    redial = endpoint_may_redial(endpoint, state->now_ms);
+    renamed = is_renamed(state, resource, number);
+    redial = !renamed && endpoint_may_redial(endpoint, state->now_ms);
     stop(state, resource, reason);
     if (resource->untold.lists > 0)
         log_lists(state, resource, false);
     log_lost(state, resource, reason, redial);
     wake_resource(&state->wakes, resource->name);
+    if (renamed && endpoint->socket_good)
+        store_stop(state, resource); /* so that the next shim does not dial it either */
     if (redial)
         plugin_dial(state, resource, ENDPOINT_REDIALLED, endpoint->socket_good);
     else if (endpoint->socket_good)
         endpoint_set_state(endpoint, state->now_ms, ENDPOINT_GRACE);
     else if (!endpoint->put_off.socket_name)
         plugin_remove(state, resource);
+}
+
+void plugin_socket_taken(struct state *state, const struct resource *resource)
+{
+    struct text reason = {0};
+    struct resource *r, *next;
+
+    text_add(&reason, "what listens there registered resource %s since", resource->name);
+    HASH_ITER(hh, state->resources, r, next)
+    {
+        const struct endpoint *endpoint = &r->endpoint;
+
+        if (!share_socket(r, resource))
+            continue;
+        if (endpoint->number && endpoint->origin != ENDPOINT_REGISTERED) {
+            action_push(&state->actions, ACTION_ENDPOINT_CLOSE, endpoint->number);
+            plugin_take_loss(state, endpoint->number, reason.buf);
+        } else if (endpoint->state == ENDPOINT_GRACE && !endpoint->stop_stored) {
+            store_stop(state, r);
+        }
+    }
 }
 
 /* ---- time ---- */
@@ -327,10 +380,8 @@ static void endpoint_tick(struct state *state, struct resource *resource)
         registration_dial_waiting(state, resource);
     if (endpoint_unlisted_ms(endpoint) <= state->now_ms)
         stop_unlisted(state, resource);
-    if (endpoint_store_ms(endpoint) <= state->now_ms) {
-        endpoint_set_stop_stored(endpoint, true);
-        dirty_touch_resource(state, resource->name, true);
-    }
+    if (endpoint_store_ms(endpoint) <= state->now_ms)
+        store_stop(state, resource);
     if (endpoint_end_ms(endpoint, grace_of(state, resource)) <= state->now_ms) {
         log_removed(state, resource);
         happened_to_resource(state, DEVICEMGR_EVENT_REMOVED, false, resource->name, NULL);
@@ -372,12 +423,23 @@ uint64_t plugin_next_ms(const struct state *state)
     return next_ms;
 }
 
+static bool has_shared_socket(const struct state *state, const struct resource *resource)
+{
+    for (const struct resource *r = state->resources; r; r = r->hh.next) {
+        if (share_socket(r, resource))
+            return true;
+    }
+    return false;
+}
+
 void plugin_restored(struct state *state)
 {
     for (struct resource *r = state->resources; r; r = r->hh.next) {
+        bool renamed = r->endpoint.stopped && has_shared_socket(state, r);
+
         endpoint_stop(&r->endpoint, state->now_ms, "the shim, or the node, was restarted");
         endpoint_set_state(&r->endpoint, state->now_ms, ENDPOINT_GRACE);
-        if (r->endpoint.socket_good[0] != '\0')
+        if (r->endpoint.socket_good[0] != '\0' && !renamed)
             plugin_dial(state, r, ENDPOINT_RESTORED, r->endpoint.socket_good);
     }
 }

@@ -2,7 +2,8 @@
  * Who serves the resources: plugin.c follows the plugins' endpoints and their lists,
  * registration.c takes Register calls, builtin.c what the shim serves itself.
  *
- * Who calls whom: builtin.c, plugin.c, registration.c, plugin_dial.c, each only those behind it.
+ * Who calls whom: builtin.c, plugin.c, registration.c, plugin_dial.c, each only those behind it, and
+ * registration.c plugin_socket_taken().
  */
 #ifndef DEVICEMGR_MACHINES_PLUGIN_H
 #define DEVICEMGR_MACHINES_PLUGIN_H
@@ -51,7 +52,8 @@ void registration_dial_waiting(struct state *state, struct resource *resource);
 
 /* ---- plugin.c ---- */
 
-/* Starts the grace of every restored resource, and dials its last socket. */
+/* Starts the grace of every restored resource, and dials its last socket, unless that one was away
+ * and another has it: its plugin may have given it another name. */
 void plugin_restored(struct state *state);
 /* Removes the resources whose endpoint's time is over. */
 void plugin_tick(struct state *state);
@@ -63,6 +65,10 @@ void plugin_take_options(struct state *state, uint64_t number,
 void plugin_take_list(struct state *state, uint64_t number,
                       const V1beta1__ListAndWatchResponse *list);
 void plugin_take_loss(struct state *state, uint64_t number, const char *reason);
+
+/* The socket of `resource`, which was registered just now, is no other's any more that the shim dialled
+ * there by itself: its plugin has given the resource another name, and lists the same devices. */
+void plugin_socket_taken(struct state *state, const struct resource *resource);
 
 /* The resource is no more, nor is `resource`. */
 void plugin_remove(struct state *state, struct resource *resource);

@@ -69,6 +69,21 @@ def test_plugin_gone_and_back(runtime, shim, client, make_plugin):
     assert given(runtime) == "g0"
 
 
+def test_a_plugin_with_another_name_has_only_that(shim, client, make_plugin):
+    """Its socket is the one before, and lists the same devices: a shim that is started anew does not give them by the old name."""
+    shared = f"{GPU}.shared"
+    plugin = make_plugin(shim, GPU, ["g0"], endpoint="gpu.sock")
+    known(client)
+    plugin.stop()
+    plugin = make_plugin(shim, shared, ["g0"], endpoint="gpu.sock")
+    known(client, shared)
+    shim.kill()
+    shim.start()
+    known(client, shared)
+    with refused(grpc.StatusCode.UNAVAILABLE, GPU):
+        client.create(asking_pod(client, "web"), "app")
+
+
 def test_plugin_killed(shim, client, closing):
     """The same with a plugin process that is killed."""
     plugin = closing(PluginProcess(shim.plugin_dir, GPU, ["g0"]))
