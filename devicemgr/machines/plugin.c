@@ -27,6 +27,67 @@ static struct resource *find_by_endpoint(struct state *state, uint64_t endpoint)
     return NULL;
 }
 
+/* The stop time goes into the checkpoint with what else does. */
+static void store_stop(struct state *state, struct resource *resource)
+{
+    endpoint_set_stop_stored(&resource->endpoint, true);
+    dirty_touch_resource(state, resource->name, true);
+}
+
+/* ---- two names at one socket: a plugin may have both, or has changed from one to the other ---- */
+
+/* Whether these are two whose plugins were dialled at one socket last. */
+static bool share_socket(const struct resource *one, const struct resource *other)
+{
+    const char *socket_name = one->endpoint.socket_name;
+
+    return one != other && socket_name && socket_name[0] != '\0' && other->endpoint.socket_name &&
+           strcmp(socket_name, other->endpoint.socket_name) == 0;
+}
+
+static bool has_shared_socket(const struct state *state, const struct resource *resource)
+{
+    for (const struct resource *r = state->resources; r; r = r->hh.next) {
+        if (share_socket(r, resource))
+            return true;
+    }
+    return false;
+}
+
+/* Whether another resource was registered with its socket behind connection `number`, its last: the
+ * plugin that listens there now serves that one, and would list its devices for this one as well. */
+static bool is_renamed(const struct state *state, const struct resource *resource, uint64_t number)
+{
+    for (const struct resource *r = state->resources; r; r = r->hh.next) {
+        if (share_socket(r, resource) && r->generation > number)
+            return true;
+    }
+    return false;
+}
+
+/* The resource was registered just now: what the shim dialled at its socket by itself, for another, is
+ * over. */
+static void end_other_names(struct state *state, const struct resource *resource)
+{
+    struct text reason = {0};
+    struct resource *r, *next;
+
+    text_add(&reason, "what listens there registered resource %s since", resource->name);
+    HASH_ITER(hh, state->resources, r, next)
+    {
+        const struct endpoint *endpoint = &r->endpoint;
+
+        if (!share_socket(r, resource))
+            continue;
+        if (endpoint->number && endpoint->origin != ENDPOINT_REGISTERED) {
+            action_push(&state->actions, ACTION_ENDPOINT_CLOSE, endpoint->number);
+            plugin_take_loss(state, endpoint->number, reason.buf);
+        } else if (endpoint->state == ENDPOINT_GRACE && !endpoint->stop_stored) {
+            store_stop(state, r);
+        }
+    }
+}
+
 /* ---- the connection ---- */
 
 void plugin_take_options(struct state *state, uint64_t number,
@@ -51,6 +112,8 @@ void plugin_take_options(struct state *state, uint64_t number,
                              endpoint->socket_name);
     }
     plugin_answer(state, endpoint, CODE_OK, &none);
+    if (endpoint->origin == ENDPOINT_REGISTERED)
+        end_other_names(state, resource);
 }
 
 /* When what is untold of its lists may be logged, now or later; UINT64_MAX: nothing is. */
@@ -230,35 +293,6 @@ static void log_lost(struct state *state, const struct resource *resource, const
                     name_line(DEVICEMGR_LINE_AWAY, name_about_resource(resource->name)), &text);
 }
 
-/* The stop time goes into the checkpoint with what else does. */
-static void store_stop(struct state *state, struct resource *resource)
-{
-    endpoint_set_stop_stored(&resource->endpoint, true);
-    dirty_touch_resource(state, resource->name, true);
-}
-
-/* Whether these are two whose plugins were dialled at one socket last. */
-static bool share_socket(const struct resource *one, const struct resource *other)
-{
-    const char *socket_name = one->endpoint.socket_name;
-
-    return one != other && socket_name && socket_name[0] != '\0' && other->endpoint.socket_name &&
-           strcmp(socket_name, other->endpoint.socket_name) == 0;
-}
-
-/* Whether another resource was registered with its socket behind connection `number`, its last: the
- * plugin that listens there now serves that one, and would list its devices for this one as well. */
-static bool is_renamed(const struct state *state, const struct resource *resource, uint64_t number)
-{
-    for (const struct resource *r = state->resources; r; r = r->hh.next) {
-        if (share_socket(r, resource) &&
-            (r->generation > number ||
-             (r->endpoint.origin == ENDPOINT_REGISTERED && r->endpoint.number > number)))
-            return true;
-    }
-    return false;
-}
-
 void plugin_take_loss(struct state *state, uint64_t number, const char *reason)
 {
     struct resource *resource = find_by_endpoint(state, number);
@@ -286,27 +320,6 @@ void plugin_take_loss(struct state *state, uint64_t number, const char *reason)
         endpoint_set_state(endpoint, state->now_ms, ENDPOINT_GRACE);
     else if (!endpoint->put_off.socket_name)
         plugin_remove(state, resource);
-}
-
-void plugin_socket_taken(struct state *state, const struct resource *resource)
-{
-    struct text reason = {0};
-    struct resource *r, *next;
-
-    text_add(&reason, "what listens there registered resource %s since", resource->name);
-    HASH_ITER(hh, state->resources, r, next)
-    {
-        const struct endpoint *endpoint = &r->endpoint;
-
-        if (!share_socket(r, resource))
-            continue;
-        if (endpoint->number && endpoint->origin != ENDPOINT_REGISTERED) {
-            action_push(&state->actions, ACTION_ENDPOINT_CLOSE, endpoint->number);
-            plugin_take_loss(state, endpoint->number, reason.buf);
-        } else if (endpoint->state == ENDPOINT_GRACE && !endpoint->stop_stored) {
-            store_stop(state, r);
-        }
-    }
 }
 
 /* ---- time ---- */
@@ -421,15 +434,6 @@ uint64_t plugin_next_ms(const struct state *state)
         next_ms = earlier(next_ms, next_dial_ms(state, &r->endpoint));
     }
     return next_ms;
-}
-
-static bool has_shared_socket(const struct state *state, const struct resource *resource)
-{
-    for (const struct resource *r = state->resources; r; r = r->hh.next) {
-        if (share_socket(r, resource))
-            return true;
-    }
-    return false;
 }
 
 void plugin_restored(struct state *state)

@@ -2,8 +2,7 @@
  * Who serves the resources: plugin.c follows the plugins' endpoints and their lists,
  * registration.c takes Register calls, builtin.c what the shim serves itself.
  *
- * Who calls whom: builtin.c, plugin.c, registration.c, plugin_dial.c, each only those behind it, and
- * registration.c plugin_socket_taken().
+ * Who calls whom: builtin.c, plugin.c, registration.c, plugin_dial.c, each only those behind it.
  */
 #ifndef DEVICEMGR_MACHINES_PLUGIN_H
 #define DEVICEMGR_MACHINES_PLUGIN_H
@@ -65,10 +64,6 @@ void plugin_take_options(struct state *state, uint64_t number,
 void plugin_take_list(struct state *state, uint64_t number,
                       const V1beta1__ListAndWatchResponse *list);
 void plugin_take_loss(struct state *state, uint64_t number, const char *reason);
-
-/* The socket of `resource`, which was registered just now, is no other's any more that the shim dialled
- * there by itself: its plugin has given the resource another name, and lists the same devices. */
-void plugin_socket_taken(struct state *state, const struct resource *resource);
 
 /* The resource is no more, nor is `resource`. */
 void plugin_remove(struct state *state, struct resource *resource);

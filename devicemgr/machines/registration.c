@@ -125,7 +125,6 @@ static void dial_registered(struct state *state, struct resource *resource, uint
     plugin_dial(state, resource, ENDPOINT_REGISTERED, socket_name);
     endpoint_set_registration(&resource->endpoint, registration);
     log_registering(state, resource);
-    plugin_socket_taken(state, resource);
     wake_resource(&state->wakes, resource->name);
 }
 

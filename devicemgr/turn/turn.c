@@ -239,6 +239,7 @@ void devicemgr_endpoint_options(struct devicemgr *mgr, uint64_t now_ms, uint64_t
 {
     state_at(&mgr->state, now_ms);
     plugin_take_options(&mgr->state, endpoint, options);
+    hand_out(mgr);
 }
 
 void devicemgr_endpoint_list(struct devicemgr *mgr, uint64_t now_ms, uint64_t endpoint,

@@ -23,10 +23,10 @@ static void the_old_name_is_not_dialled_by_a_shim_that_is_started_anew(void **st
     struct world *w = *state;
 
     rename_plugin(w, true);
-    expect(w, "commit resource vendor.com/gpu"); /* its stop time, at once */
-    committed(w);
     plugin_options(w, w->endpoint, false, false);
     expect(w, "registered 8");
+    expect(w, "commit resource vendor.com/gpu"); /* its stop time, at once */
+    committed(w);
     plugin_list(w, w->endpoint, "g0");
     expect(w, "commit resource vendor.com/gpu.shared");
     committed(w);
@@ -48,6 +48,8 @@ static void a_dial_of_the_old_name_is_over_when_it_registers(void **state)
     pass(w, REDIAL_AGAIN_MS);
     plugin_register(w, 8, SHARED, "gpu.sock");
     expect(w, "open vendor.com/gpu.shared gpu.sock");
+    plugin_options(w, w->endpoint, false, false);
+    expect(w, "registered 8");
     expect(w, "close");
     expect(w, "commit resource vendor.com/gpu");
     committed(w);
