@@ -90,7 +90,7 @@
  *
  * The kernel's buffers come beside it: RELAY_SOCKET_BYTES doubled for each end. So does the journal
  * of a connection that outlives the process (journal.h): what is held is in its states, twice at
- * most, and what was decided since the last one.
+ * most, and what has come and was decided since the last one.
  */
 #define RELAY_ENTRY_BYTES (1024 + RELAY_NAMES_BYTES_MAX + RELAY_TOLERATIONS_BYTES_MAX)
 #define RELAY_WAITING_BYTES_MAX (2 * RELAY_ANSWER_QUEUE_BYTES_MAX + 8 * RELAY_READ_BYTES)

@@ -494,6 +494,38 @@ static void a_state_is_due_now_and_then(void **state)
     assert_false(journal_is_due(w->j));
 }
 
+/* How many bytes of events come behind a state of so many until the next is due. */
+static size_t due_behind(struct world *w, size_t state_bytes)
+{
+    struct buffer session = {0}, unsent[2] = {{0}};
+    static char text[60001];
+    size_t n = 0;
+
+    memset(text, 'x', sizeof text - 1);
+    assert_int_equal(buffer_reserve(&session, state_bytes), 0);
+    memset(session.bytes, 'y', state_bytes);
+    session.end = state_bytes;
+    journal_state(w->j, &session, unsent, (const uint64_t[2]){0, 0});
+    buffer_fini(&session);
+    for (; !journal_is_due(w->j); n += strlen(text)) {
+        comes(w, SESSION_CLIENT, text);
+        has_taken_effect(w);
+    }
+    return n;
+}
+
+/* Else a message that is held while it comes would be written once for each JOURNAL_EVENTS_BYTES of
+ * it: 4 GiB for one of 16 MiB. */
+static void what_is_written_of_states_is_little_more_than_what_comes(void **state)
+{
+    struct world *w = *state;
+
+    assert_in_range(due_behind(w, 5000), JOURNAL_EVENTS_BYTES - 1000, JOURNAL_EVENTS_BYTES + 60000);
+    assert_in_range(due_behind(w, 3000000), 2900000, 3100000);
+    assert_in_range(due_behind(w, 100000000), JOURNAL_EVENTS_BYTES_MOST - 100000,
+                    JOURNAL_EVENTS_BYTES_MOST + 100000);
+}
+
 /* ---- moved ---- */
 
 /* With 7 of 9 bytes taken by the runtime. */
@@ -702,6 +734,7 @@ int main(void)
         TEST(reads_of_both_ends_are_none),
         TEST(one_without_room_is_over),
         TEST(a_state_is_due_now_and_then),
+        TEST(what_is_written_of_states_is_little_more_than_what_comes),
         TEST(what_was_moved_is_read_however_the_memory_was),
         TEST(who_moved_in_may_be_killed_at_once),
         TEST(what_was_moved_and_damaged_is_refused),
