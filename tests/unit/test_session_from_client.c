@@ -181,6 +181,25 @@ ONCE(too_much_behind_a_held_message_ends_the_call)
     buffer_fini(&w->to[RUNTIME]);
 }
 
+/* And those behind one that was let go, of a client that looks at no window: what the shim has put in
+ * front keeps them from passing, and the connection's window is the runtime's to open. */
+ONCE(too_much_behind_a_forwarded_message_ends_the_call)
+{
+    w->plan = PLAN_FRAGMENT;
+    h2_window(&w->out, 0, 200 << 20);
+    feed(w, RUNTIME);
+    request(w, 1, CREATE);
+    message(w, 1, "abc", 0);
+    fill(w, 1, 66 << 20, 0);
+    feed(w, CLIENT);
+    told(w, "request CreateContainer 3 abc\nended CreateContainer\n");
+    ack(w, RUNTIME);
+    assert_non_null(memmem(buffer_data(&w->to[CLIENT]), buffer_len(&w->to[CLIENT]),
+                           "too many bytes are held", 23));
+    buffer_fini(&w->to[CLIENT]);
+    buffer_fini(&w->to[RUNTIME]);
+}
+
 SCENARIO(more_than_the_window_is_not_kept)
 {
     request(w, 1, "Version");
@@ -350,6 +369,7 @@ int main(void)
         cmocka_unit_test(a_message_over_the_limit_is_refused),
         cmocka_unit_test(too_much_held_is_refused),
         cmocka_unit_test(too_much_behind_a_held_message_ends_the_call),
+        cmocka_unit_test(too_much_behind_a_forwarded_message_ends_the_call),
         cmocka_unit_test(more_than_the_window_is_not_kept),
         cmocka_unit_test(a_kept_frame_larger_than_the_runtime_allows),
         cmocka_unit_test(an_observed_call_passes_and_is_shown),

@@ -47,7 +47,7 @@ void ending_refuse(struct session *s, struct stream *st, int code, const char *f
     va_list args;
     int n = snprintf(text, sizeof text, "%s: ", cri_method_name(st->call.method));
 
-    assert(stream_is_gated(st));
+    assert(stream_is_gated(st) || st->phase == STREAM_OPEN);
     va_start(args, format);
     vsnprintf(text + n, sizeof text - (size_t)n, format, args);
     va_end(args);

@@ -51,11 +51,6 @@ static void collect(struct session *s, struct stream *st)
 {
     size_t bytes = 0;
 
-    if (stream_is_gated(st) && s->windows.flow.pending > (int64_t)RELAY_HELD_BYTES_MAX) {
-        stream_untell(s, st);
-        ending_refuse(s, st, RPC_RESOURCE_EXHAUSTED, "too many bytes are held on this connection");
-        return;
-    }
     if (st->phase != STREAM_COLLECT)
         return;
     switch (call_message_measure(&st->queue, &bytes)) {
@@ -212,9 +207,25 @@ int from_client_data_piece(struct session *s, const struct lane *lane, const uin
     return 0;
 }
 
+/* Also of a call that was let go, if there is more to come: its stream's window is for the client to
+ * keep to, and the connection's grows as the runtime says, who sees nothing of this. */
+static bool holds_too_much(const struct session *s, const struct stream *st)
+{
+    bool goes_on = st->kind == STREAM_INTERCEPTED && st->phase == STREAM_OPEN &&
+                   st->request_end == STREAM_GOES_ON;
+
+    return (stream_is_gated(st) || goes_on) &&
+           s->windows.flow.pending > (int64_t)RELAY_HELD_BYTES_MAX;
+}
+
 /* A frame for the stream's queue, or for nobody any more, is whole. */
 static void data_kept(struct session *s, struct stream *st)
 {
+    if (holds_too_much(s, st)) {
+        stream_untell(s, st);
+        ending_refuse(s, st, RPC_RESOURCE_EXHAUSTED, "too many bytes are held on this connection");
+        return;
+    }
     if (st->phase == STREAM_OPEN) {
         windows_credit_stream(s, st);
         withheld_pump(s, st);
