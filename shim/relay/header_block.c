@@ -228,8 +228,8 @@ int header_listener_table_size(struct header_listener *l, uint32_t bytes)
 /* A size update, and what the entries take. Each is counted FIELD_OVERHEAD_BYTES larger than its
  * texts, which three integers do not need. */
 #define FROZEN_BLOCK_BYTES_MAX (RELAY_HEADER_TABLE_BYTES_MAX + INTEGER_BYTES_MAX)
-/* Larger than any table, so that the block may name any size. */
-#define ANY_SIZE (UINT32_MAX - 1)
+/* So that the block may name any. */
+#define LARGEST_SIZE UINT32_MAX
 
 /* RFC 7541 §5.1. */
 static size_t integer(uint8_t *out, uint8_t first, unsigned bits, size_t value)
@@ -297,7 +297,7 @@ struct header_listener *header_listener_thaw(struct frozen_reader *r)
 
     if (!l)
         return NULL;
-    if (header_listener_table_size(l, ANY_SIZE) == 0 &&
+    if (header_listener_table_size(l, LARGEST_SIZE) == 0 &&
         header_listener_feed(l, block, len, 1) == 0 &&
         (lowered < 0 || header_listener_table_size(l, (uint32_t)lowered) == 0) &&
         header_listener_table_size(l, allowed) == 0) {

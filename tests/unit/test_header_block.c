@@ -243,6 +243,37 @@ static void a_list_without_end_is_told(void **state)
 }
 
 /* Blocks that come again and again, in between others that move the dynamic table. */
+/* What another process goes on with. */
+static struct header_listener *frozen_and_thawed(struct header_listener *l)
+{
+    struct buffer frozen = {0};
+    struct frozen_writer w = {.out = &frozen};
+    struct frozen_reader r;
+
+    header_listener_freeze(l, &w);
+    header_listener_free(l);
+    r = (struct frozen_reader){.at = buffer_data(&frozen), .left = buffer_len(&frozen)};
+    l = header_listener_thaw(&r);
+    assert_non_null(l);
+    assert_true(frozen_at_end(&r));
+    buffer_fini(&frozen);
+    return l;
+}
+
+/* SETTINGS_HEADER_TABLE_SIZE has 32 bits, and an encoder may use all that it was allowed. */
+static void the_largest_table_is_thawed(void **state)
+{
+    static const uint8_t update[] = {0x3f, 0xe0, 0xff, 0xff, 0xff, 0x0f}; /* to 2^32 - 1 */
+    struct header_listener *l = header_listener_new();
+
+    (void)state;
+    assert_int_equal(header_listener_table_size(l, UINT32_MAX), 0);
+    assert_int_equal(header_listener_feed(l, update, sizeof update, 1), 0);
+    l = frozen_and_thawed(l);
+    assert_int_equal(header_listener_feed(l, update, sizeof update, 1), 0);
+    header_listener_free(l);
+}
+
 static void any_sequence_of_blocks_is_followed(void **state)
 {
     static const char *const paths[] = {"/runtime.v1.RuntimeService/CreateContainer",
@@ -275,6 +306,10 @@ static void any_sequence_of_blocks_is_followed(void **state)
                 assert_int_equal(header_listener_table_size(l, size), 0);
                 assert_int_equal(nghttp2_hd_deflate_change_table_size(w.deflater, size), 0);
             }
+            if (h2_random(&r, 10) == 0) {
+                l = frozen_and_thawed(l);
+                f = header_listener_fields(l);
+            }
             put_block(&w, &b, fields);
             feed(l, &b, h2_random(&r, 2) ? 1 + h2_random(&r, 60) : SIZE_MAX);
             if (f->method != methods[path] || f->grpc_status != codes[status])
@@ -297,6 +332,7 @@ int main(void)
         cmocka_unit_test(garbage_is_told),
         cmocka_unit_test(a_block_must_end),
         cmocka_unit_test(a_list_without_end_is_told),
+        cmocka_unit_test(the_largest_table_is_thawed),
         cmocka_unit_test(any_sequence_of_blocks_is_followed),
     };
 
