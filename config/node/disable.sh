@@ -99,6 +99,9 @@ check_users() {
             "program (ss -xp shows the process); end that first, or say --force"
 }
 
+# Whether an earlier one was cut off when the drop-in was gone already: the kubelet goes on as it was started.
+kubelet_was_left() { [ -n "${original[$kubelet_drop_in]:-}" ] && is_live && shim_is_used; }
+
 # Whether there is anything to take back.
 is_installed() {
     [ "$with_files" = no ] || [ ${#original[@]} -gt 0 ] || return 1
@@ -122,7 +125,7 @@ run_disable() {
     check_users
     [ "$dry_run" = no ] || show_changes
     say_kept "it was edited; it stays there"
-    if is_changed "$kubelet_drop_in"; then
+    if is_changed "$kubelet_drop_in" || kubelet_was_left; then
         apply_changes yes
         restart_kubelet
     fi

@@ -133,7 +133,7 @@ plan_command() {
 plan_kubelet() {
     kubelet_drop_in_text >"$work/drop-in"
     stage "$work/drop-in" "$kubelet_drop_in" 644
-    kubelet_command_changes || kubelet_restarts=no
+    kubelet_command_changes || under_way "$kubelet_drop_in" || kubelet_restarts=no
     change_unless_edited "$kubelet_drop_in" "$work/new$kubelet_drop_in"
     if is_changed "$kubelet_drop_in" && exists "$root$kubelet_drop_in" &&
         [ "$kubelet_restarts" = yes ]; then
@@ -212,8 +212,8 @@ run_enable() {
             "in $config is to have it (config/README.md has more)"
     fi
     check_logind
-    # Either the changes of this run, or those of one that was cut off just before this.
-    if [ "$recorded" = yes ] || { [ "$dry_run" = no ] && [ -e "$store/manifest.new" ]; }; then
+    # Either the changes of this run, or those of one that was cut off.
+    if [ "$recorded" = yes ] || { [ "$dry_run" = no ] && { [ "$cut_off" = yes ] || [ -e "$store/manifest.new" ]; }; }; then
         commit_changes
     fi
     [ "$dry_run" = yes ] || running_save

@@ -1,4 +1,4 @@
-# shellcheck shell=bash disable=SC2154 # what node.sh and its files share
+# shellcheck shell=bash disable=SC2034,SC2154 # what node.sh and its files share
 # Changes to a node's files that can be taken back, for node.sh to source.
 #
 # What was there before a file's first change is kept, and so is what was put there in its place, so
@@ -10,7 +10,8 @@
 #
 # INSTALLED holds fingerprints: one, or while a change is under way the old and the new one. All of
 # the manifest is written before the first file, so that an install which is cut off at any point
-# can be repeated or taken back.
+# can be repeated or taken back; and what such a one had put there already is a change to the next, since
+# the services may not have been started from it.
 #
 # A change is a path and its goal: a staged file or link that the path is to become, or one that
 # does not exist, for a path that is to go. Of the sourcing script: $root (the node's root
@@ -21,6 +22,7 @@ made_dirs_before=0
 made_dirs=() # on the node, in the order of their making
 change_paths=() change_goals=() change_prints=() # these of the goals
 recorded=no # whether this run has begun to note its changes
+cut_off=no  # whether an earlier one was cut off in the middle of changes that this run would make, too
 applied=()  # paths changed in this run
 kept=()     # paths left alone because somebody has changed them
 left=()     # paths left alone because they are no part of what is taken back
@@ -89,6 +91,8 @@ edited() {
 
 # ---- changes ----
 
+under_way() { [[ ${installed[$1]:-} == *" "* ]]; }
+
 # change PATH GOAL: plans it, if it is one.
 change() {
     local have new
@@ -96,6 +100,10 @@ change() {
     new=$(fingerprint "$2")
     [ "$have" != other ] || die "$root$1 is in the way: neither a file nor a link"
     if [ "$have" = "$new" ]; then
+        if under_way "$1"; then
+            replaced+=("$1")
+            cut_off=yes
+        fi
         [ -z "${installed[$1]:-}" ] || installed[$1]=$new
         return 0
     fi
@@ -113,13 +121,21 @@ change_unless_edited() {
     fi
 }
 
-# Whether it is another one than before this run, or than the services were started from.
-is_changed() {
+is_planned() {
     local path
-    for path in "${change_paths[@]}" "${replaced[@]}"; do
+    for path in "${change_paths[@]}"; do
         [ "$path" != "$1" ] || return 0
     done
     return 1
+}
+
+# Whether it is another one than before this run, or than the services were started from.
+is_changed() {
+    local path
+    for path in "${replaced[@]}"; do
+        [ "$path" != "$1" ] || return 0
+    done
+    is_planned "$1"
 }
 
 is_text() { [ ! -s "$1" ] || LC_ALL=C grep -qI . "$1"; }
@@ -242,7 +258,7 @@ record_changes() {
             installed[$path]+=" $new"
             continue
         fi
-        original[$path]=absent installed[$path]=$new
+        original[$path]=absent installed[$path]="$(fingerprint "$root$path") $new"
         if exists "$root$path"; then
             original[$path]=backup
             to=$(original_of "$path")

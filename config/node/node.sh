@@ -154,13 +154,14 @@ lock_node() {
 is_new() {
     local path=$unit_dir/$1
     [ -z "$package_units" ] || path=$(wants_link "$1")
-    is_changed "$path" && ! exists "$work/undo$path"
+    is_planned "$path" && ! exists "$work/undo$path"
 }
 
 # The end of every run. If it failed, everything is put back and runs as before.
 finish() {
     local status=$? unit i back=()
     trap - EXIT INT TERM HUP
+    trap '' PIPE # who reads this may be gone
     set +e
     if [ $status -ne 0 ] && { [ ${#applied[@]} -gt 0 ] || [ "$recorded" = yes ]; }; then
         for ((i = ${#restarted[@]} - 1; i >= 0; i--)); do
@@ -201,7 +202,7 @@ example_doc=$prefix/share/doc/cri-device-shim/example.toml
 store=$root/var/lib/cri-device-shim/install
 work=$(mktemp -d)
 trap finish EXIT
-trap 'exit 130' INT TERM HUP
+trap 'exit 130' INT TERM HUP PIPE
 manifest_load
 running_load
 "run_$verb"

@@ -6,11 +6,13 @@ private mounts, with a systemctl that writes down what it is told.
 
 import dataclasses
 import fcntl
+import itertools
 import os
 import pathlib
 import re
 import shlex
 import shutil
+import signal
 import socket
 import stat
 import subprocess
@@ -1062,11 +1064,18 @@ class LiveNode(Node):
         # Active units are files; so are those that fail, with a word that the binary has then.
         cd STATE || exit 9
         for unit in "${@:2}"; do :; done
+        cut_here() {  # the script is killed, where a test says so
+            [ ! -e cut ] || [ "$(cat cut)" != "$(cat log 2>/dev/null | wc -l)" ] || kill -9 0
+        }
         case $1 in
             --quiet) [ -e active/$unit ]; exit ;;
             show)
                 [[ $* != *MainPID* ]] || { cat life; exit; }
                 [ -e hidden ] || cat /DROP_IN; exit ;;
+        esac
+        cut_here
+        [ ! -p told ] || { echo "$*" >told; read -r _ <go; }
+        case $1 in
             restart)
                 status=0
                 for unit in "${@:2}"; do
@@ -1074,6 +1083,7 @@ class LiveNode(Node):
                     if [ -e fails/$unit ] &&
                         grep -q "$(cat fails/$unit)" /usr/local/bin/cri-device-shim
                     then status=1; else touch active/$unit; fi
+                    { sed -n 2p /usr/local/bin/${unit%.service}; cat /UNITS/$unit.d/*; } 2>/dev/null >runs/$unit
                 done ;;
             stop)
                 status=0
@@ -1085,6 +1095,7 @@ class LiveNode(Node):
         esac
         [ -e /DROP_IN ] && through=shim || through=runtime
         echo "$* [$through]" >>log
+        cut_here
         exit $status
         """
     SLEEP = """#!/bin/sh
@@ -1093,7 +1104,8 @@ class LiveNode(Node):
         """
     SS = """#!/bin/sh
         [ "$*" = "-xH state established src LISTEN" ] || exit 9
-        [ -e STATE/unused ] || echo "u_str ESTAB 0 0 LISTEN 1 * 2"
+        [ -e STATE/unused ] || { [ -e STATE/runs/kubelet.service ] && [ ! -s STATE/runs/kubelet.service ]; } ||
+            echo "u_str ESTAB 0 0 LISTEN 1 * 2"
         """
 
     def __init__(self, directory):
@@ -1103,7 +1115,7 @@ class LiveNode(Node):
         shutil.copytree("/etc/alternatives", self.root / "etc/alternatives", symlinks=True)
         self.state = directory / "state"
         self.tools = directory / "tools"
-        for path in (self.state / "active", self.state / "fails", self.tools,
+        for path in (self.state / "active", self.state / "fails", self.state / "runs", self.tools,
                      self.root / "var/log/pods"):
             path.mkdir(parents=True)
         for name, text in (("systemctl", self.SYSTEMCTL), ("sleep", self.SLEEP), ("ss", self.SS)):
@@ -1118,14 +1130,19 @@ class LiveNode(Node):
         with socket.socket(socket.AF_UNIX) as runtime:
             runtime.bind(str(self.root / "run/containerd/containerd.sock"))
 
-    def run(self, *options, env=None):
+    def live_command(self, *options):
         mounts = "".join(f"mount -n --bind {self.root}/{path} /{path}\n"
                          for path in ("etc", "run", "usr/local", "var/lib", "var/log"))
         script = f'set -e\nmount --make-rprivate /\n{mounts}exec "$0" "$@"'
-        return subprocess.run(
-            ["unshare", "--mount", "sh", "-c", script, SCRIPT, "--build", self.build, *options],
-            check=False, capture_output=True, text=True, timeout=60,
-            env={**os.environ, "PATH": f"{self.tools}:{os.environ['PATH']}"})
+        return {"args": ["unshare", "--mount", "sh", "-c", script, SCRIPT, "--build", self.build, *options],
+                "env": {**os.environ, "PATH": f"{self.tools}:{os.environ['PATH']}"}, "start_new_session": True}
+
+    def run(self, *options, env=None):
+        return subprocess.run(**self.live_command(*options), check=False, capture_output=True, text=True, timeout=60)
+
+    def runs(self, unit):
+        """What it was started from: the version of its program, or the kubelet's drop-in."""
+        return (self.state / "runs" / unit).read_text()
 
     def calls(self):
         """What systemctl was told since the last time, and what the kubelet would use then."""
@@ -1253,6 +1270,85 @@ def test_logind_is_told(live):
     live.refuses()
     assert live.calls()[-1] == "kill --signal=HUP systemd-logind.service [shim]"
     assert logind_ours(live) == {OURS: "36"}
+
+
+def killed_runs(live, *options):
+    """The script is killed before its first call of systemctl, and behind each of them: yields then, for another one
+    to go on. At no such moment the kubelet uses a shim that does not run, or would if it were started."""
+    for calls in itertools.count():
+        live.calls()
+        (live.state / "cut").write_text(f"{calls}\n")
+        done = live.run(*options)
+        (live.state / "cut").unlink()
+        if done.returncode == 0:
+            assert calls > 2
+            return
+        assert done.returncode == -signal.SIGKILL, done.stderr
+        if (live.root / DROP_IN).exists():
+            assert INSTALLED <= files_of(live.tree())
+        runs = live.state / "runs/kubelet.service"
+        if runs.exists() and runs.read_text():
+            assert live.active() == ALL_ACTIVE
+        yield
+
+
+def test_install_killed_between_two_steps(live):
+    before = live.tree()
+    for _ in killed_runs(live):
+        live.install()
+        assert live.active() == ALL_ACTIVE and live.runs("kubelet.service") == live.read(DROP_IN)
+        live.calls()
+        live.install()
+        assert live.calls() == []
+        live.install("--uninstall")
+        assert live.tree() == before
+
+
+def test_upgrade_killed_between_two_steps(live):
+    """All runs from what is there afterwards: what a killed one has put there, too."""
+    def build():
+        for name in ("cri-device-shim", "cri-device-shim-bridge"):
+            live.build_binary(name, f"version {next(version)}")
+        live.write(f"{UNITS}/kubelet.service", f"[Service]\nExecStart=/usr/bin/kubelet --v={next(version)}\n")
+
+    version = itertools.count()
+    live.install()
+    build()
+    for _ in killed_runs(live):
+        live.install()
+        for unit, path in (("cri-device-shim.service", DAEMON), ("cri-device-shim-bridge.service", BRIDGE)):
+            assert live.runs(unit) == live.read(path).splitlines(keepends=True)[1]
+        assert live.runs("kubelet.service") == live.read(DROP_IN)
+        live.calls()
+        live.install()
+        assert live.calls() == []
+        build()
+
+
+def test_uninstall_killed_between_two_steps(live):
+    before = live.tree()
+    live.install()
+    for _ in killed_runs(live, "--uninstall"):
+        live.install("--uninstall")
+        assert live.active() == {"kubelet.service"} and live.runs("kubelet.service") == ""
+        assert live.tree() == before
+        live.install()
+
+
+@pytest.mark.parametrize("streams", [1, 2])
+def test_nobody_reads_its_words_any_more(live, streams):
+    """As when what it was started from has gone: an interrupt like any other."""
+    before = live.tree()
+    for name in ("told", "go"):
+        os.mkfifo(live.state / name)
+    words = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT if streams == 2 else subprocess.DEVNULL}
+    with subprocess.Popen(**live.live_command(), **words) as script:
+        assert "daemon-reload" in (live.state / "told").read_text()
+        script.stdout.close()
+        (live.state / "told").unlink()
+        (live.state / "go").write_text("on\n")
+        assert script.wait(timeout=60) != 0
+    assert live.tree() == before and live.active() == {"kubelet.service"}
 
 
 @pytest.fixture
