@@ -153,6 +153,7 @@ lock_node() {
 # Whether nothing has started it before this run.
 is_new() {
     local path=$unit_dir/$1
+    [ "$verb" != disable ] || return 1
     [ -z "$package_units" ] || path=$(wants_link "$1")
     is_planned "$path" && ! exists "$work/undo$path"
 }

@@ -161,6 +161,7 @@ stop_services() {
     for unit in "$agent_unit" "${units[@]}"; do
         if exists "$root$unit_dir/$unit" || exists "$root$package_units/$unit"; then
             present+=("$unit")
+            ! is_live || ! is_active "$unit" || note_restarted "$unit"
         fi
     done
     [ ${#present[@]} -eq 0 ] || control stop "${present[@]}"

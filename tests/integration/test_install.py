@@ -1241,6 +1241,23 @@ def test_uninstall_that_fails(live):
     assert live.active() == ALL_ACTIVE
 
 
+@pytest.mark.parametrize("kubelet", [[], ["--no-kubelet"]])
+def test_uninstall_that_cannot_remove_a_file(live, kubelet):
+    """What it has stopped runs again, the agent too."""
+    live.build_binary("cri-device-shim-agent", "one")
+    live.write(CONFIG, 'runtime_endpoint = "/run/containerd/containerd.sock"\n[cluster]\nenabled = true\n')
+    live.install(*kubelet)
+    everything = ALL_ACTIVE | {"cri-device-shim-agent.service"}
+    assert live.active() == everything
+    if kubelet:
+        (live.state / "unused").touch()
+    path = live.root / f"{UNITS}/cri-device-shim.service"
+    (live.tools / "rm").write_text(f'#!/bin/sh\n[ "$*" != "-f -- /{UNITS}/cri-device-shim.service" ] || exit 1\nexec /bin/rm "$@"\n')
+    (live.tools / "rm").chmod(0o755)
+    assert "all changes were taken back" in live.refuses("--uninstall")
+    assert path.exists() and live.active() == everything
+
+
 BUSCTL = """#!/bin/sh
     [ "$1 $5" = "get-property InhibitDelayMaxUSec" ] || exit 9
     echo "asked" >>STATE/busctl
