@@ -23,9 +23,10 @@ change() {
     # shellcheck disable=SC2016 # the shell on the node expands it
     tar -C "$release" -cf - . | chroot "$node" systemd-run --quiet --wait --collect --pipe \
         --description="cri-device-shim: $verb, from an image" \
-        /bin/sh -ec 'cd "$$(mktemp -d /usr/local/.cri-device-shim.XXXXXX)"
+        /bin/sh -ec 'release=$$(mktemp -d /usr/local/.cri-device-shim.XXXXXX)
+            cd "$$release"
             ! tar -xf - || exec bash config/kubernetes/on_node.sh "$$@"
-            rm -rf "$$PWD"; exit 1' sh "$@"
+            rm -rf "$$release"; exit 1' sh "$@"
 }
 
 # A first process has no signals but those that it asks for, and a shell that waits for a command in front

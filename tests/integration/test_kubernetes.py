@@ -122,6 +122,24 @@ def test_image_refuses(words, error):
     assert done.returncode == 1 and f"error: {error}" in done.stderr
 
 
+def test_a_node_that_has_no_room_for_the_release(directory):
+    """Nothing is unpacked in another place, or removed from there: systemd's units begin in /."""
+    release, root, tools = (directory / name for name in ("release", "root", "tools"))
+    for path in (release / "config/kubernetes", root, tools):
+        path.mkdir(parents=True)
+    (release / "config/kubernetes/on_node.sh").write_text("touch was-run\n")
+    for name, text in (("chroot", 'shift\nexec "$@"'), ("mktemp", 'echo "no space" >&2\nexit 1'),
+                       ("systemd-run", f'while [ "${{1#--}}" != "$1" ]; do shift; done\ncd {root}\n'
+                        f'exec "$1" "$2" "$(printf %s "$3" | sed "s,[$][$],$,g")" "$4" "$5"')):
+        (tools / name).write_text(f"#!/bin/sh\n{text}\n")
+        (tools / name).chmod(0o755)
+    fleet = FLEET.replace("release=/release", f"release={release}").replace("state=/run", f"state={directory}")
+    done = subprocess.run(["sh", "-c", fleet, "fleet", "install"], check=False, capture_output=True, text=True,
+                          timeout=60, env={"PATH": f"{tools}:/usr/bin:/bin"})
+    assert done.returncode == 1 and "no space" in done.stderr
+    assert root.exists() and not list(root.iterdir())
+
+
 @pytest.fixture(name="release")
 def unpacked(directory):
     """As the node has it from the image, but that nothing is installed; on_node() runs its part."""
