@@ -878,6 +878,19 @@ def test_upgrade_with_settings_that_are_wrong(packaged):
     assert "nonsense" in done.stderr and commands(done) == []
 
 
+def test_purge_of_a_state_that_has_a_disk_of_its_own(directory):
+    """It is emptied, and the package goes; what else is mounted below it is not looked into."""
+    (directory / "lib/cri-device-shim").mkdir(parents=True)
+    (directory / "etc").mkdir()
+    state = "/var/lib/cri-device-shim"
+    script = (f"mount --bind {directory}/lib /var/lib && mount --bind {directory}/etc /etc && mount -t tmpfs tmpfs {state}"
+              f" && touch {state}/checkpoint.db && mkdir {state}/device-plugins && mount -t tmpfs tmpfs {state}/device-plugins"
+              f" && touch {state}/device-plugins/else && {ROOT}/config/package/postrm purge && find {state}")
+    done = subprocess.run(["unshare", "--mount", "sh", "-c", script], check=False, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.split() == [state, f"{state}/device-plugins", f"{state}/device-plugins/else"]
+
+
 # ---- what is refused ----
 
 REFUSED = {
