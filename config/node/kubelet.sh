@@ -131,21 +131,65 @@ read_environment() { # VALUE FILE
     done
 }
 
-# A file of NAME=VALUE lines, the value with or without quotes around it.
+# environment_settings FILE: "NAME <tab> VALUE" for each of its settings, as systemd reads them: a value with quotes
+# may go over several lines, which are words of it here.
+environment_settings() {
+    awk -v RS='\001' '
+        function take() {
+            sub(/[ \t\r]+$/, "", name)
+            if (state == "value") value = substr(value, 1, kept)
+            gsub(/[\t\n]/, " ", value)
+            if (name ~ /^[A-Za-z_][A-Za-z0-9_]*$/) print name "\t" value
+            name = value = state = ""
+        }
+        {
+            count = split($0 "\n", part, "")
+            for (i = 1; i <= count; i++) {
+                c = part[i]
+                blank = c ~ /[ \t\r\n]/
+                if (state == "comment") {
+                    if (c == "\\") i++
+                    else if (c == "\n") state = ""
+                } else if (state == "" && !blank) {
+                    state = c ~ /[#;]/ ? "comment" : "name"
+                    if (state == "name") name = c
+                } else if (state == "name") {
+                    if (c == "\n") name = state = ""
+                    else if (c == "=") { state = "before"; kept = 0 }
+                    else name = name c
+                } else if (state == "single") {
+                    if (c == "\047") state = "before"; else value = value c
+                } else if (state == "double") {
+                    if (c == "\"") state = "before"
+                    else if (c != "\\") value = value c
+                    else if (part[++i] ~ /["\\`$]/) value = value part[i]
+                    else if (part[i] != "\n") value = value c part[i]
+                } else if (state != "" && c == "\n") {
+                    take()
+                } else if (state == "before" && c == "\047") {
+                    state = "single"
+                } else if (state == "before" && c == "\"") {
+                    state = "double"
+                } else if (state == "value" || (state == "before" && !blank)) {
+                    state = "value"
+                    if (c == "\\") { c = part[++i]; blank = c == "\n"; if (blank) c = "" }
+                    value = value c
+                    if (!blank) kept = length(value)
+                }
+            }
+        }' "$1"
+}
+
+# read_environment_file PATTERN
 read_environment_file() {
-    local file=$1 name value
-    [ -f "$(on_node "$file")" ] || return 0
-    while IFS=$'\t' read -r name value; do
-        if [[ $value =~ ^\"(.*)\"$ ]]; then
-            value=${BASH_REMATCH[1]//\\\"/\"}
-        elif [[ $value =~ ^\'(.*)\'$ ]]; then
-            value=${BASH_REMATCH[1]}
-        fi
-        env_value[$name]=$value env_from[$name]=$file
-    done < <(sed -n -e ':a' -e '/\\$/{N' -e 's/\\\n//' -e 'ba' -e '}' \
-        -e 's/[[:space:]]*$//' \
-        -e 's/^[[:space:]]*\([A-Za-z_][A-Za-z0-9_]*\)[[:space:]]*=[[:space:]]*/\1\t/p' \
-        "$(on_node "$file")")
+    local path file name value
+    while read -r path; do
+        file=$(on_node "${path#"$root"}")
+        [ -f "$file" ] || continue
+        while IFS=$'\t' read -r name value; do
+            env_value[$name]=$value env_from[$name]=${path#"$root"}
+        done < <(environment_settings "$file")
+    done < <(if [[ $1 == *[*?[]* ]]; then compgen -G "$root$1" || true; else printf '%s\n' "$root$1"; fi)
 }
 
 # ---- its arguments ----
@@ -182,14 +226,16 @@ read_arguments() {
     done
 }
 
-# argument NAME: the last --NAME into argument_value and argument_from; false: there is none.
+# argument NAME: the last --NAME into argument_value and argument_from; false: there is none. The kubelet
+# takes '_' for '-'.
 argument() {
-    local i
+    local i name
     for ((i = ${#kubelet_argv[@]} - 1; i >= 0; i--)); do
+        name=${kubelet_argv[i]%%=*}
+        [ "${name//_/-}" = "--$1" ] || continue
         case ${kubelet_argv[i]} in
-            "--$1="*) argument_value=${kubelet_argv[i]#*=} ;;
-            "--$1") argument_value=${kubelet_argv[i + 1]:-} ;;
-            *) continue ;;
+            *=*) argument_value=${kubelet_argv[i]#*=} ;;
+            *) argument_value=${kubelet_argv[i + 1]:-} ;;
         esac
         argument_from=${kubelet_argv_from[i]}
         return 0
@@ -230,10 +276,16 @@ find_endpoint() {
         endpoint_in "$argument_value"
     fi
     if argument config-dir; then
-        for file in "$root$argument_value"/*.conf; do
-            endpoint_in "${file#"$root"}"
-        done
+        while read -r file; do
+            endpoint_in "$argument_value/$file"
+        done < <(config_files "$root$argument_value")
     fi
+}
+
+# config_files DIR: its *.conf and those below it, in the kubelet's order: a directory's names sorted.
+config_files() {
+    [ -d "$1" ] && [ ! -L "$1" ] || return 0
+    (cd "$1" && find . -name '*.conf' ! -type d) | tr / '\001' | sort | tr '\001' / | sed 's,^\./,,'
 }
 
 # socket_path ENDPOINT WHERE: the path of a unix endpoint into `socket`.

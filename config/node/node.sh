@@ -136,7 +136,7 @@ find_files() {
 
 check_tools() {
     local tool
-    for tool in awk diff flock grep sed sha256sum stat; do
+    for tool in awk diff find flock grep sed sha256sum stat; do
         command -v $tool >/dev/null || die "$tool is missing on this machine"
     done
 }

@@ -130,6 +130,29 @@ LAYOUTS = {
                  "etc/k.d/20.conf": "kind: KubeletConfiguration\n"}),
         "/run/d.sock", "/etc/k.d/10.conf",
         "/usr/bin/kubelet --config=/etc/k.yaml --config-dir /etc/k.d"),
+    "directory of configurations, below it and hidden": Layout(
+        plain("/usr/bin/kubelet --config-dir=/etc/k.d",
+              **{"etc/k.d/10.conf": "containerRuntimeEndpoint: unix:///run/a.sock\n",
+                 "etc/k.d/more/20.conf": "containerRuntimeEndpoint: unix:///run/d.sock\n",
+                 "etc/k.d/more.conf": "kind: KubeletConfiguration\n",
+                 "etc/k.d/more/30.yaml": "containerRuntimeEndpoint: unix:///run/no.sock\n",
+                 "etc/k.d/.05.conf": "containerRuntimeEndpoint: unix:///run/b.sock\n"}),
+        "/run/d.sock", "/etc/k.d/more/20.conf", "/usr/bin/kubelet --config-dir=/etc/k.d"),
+    "underscores, as the kubelet takes them": Layout(
+        plain("/usr/bin/kubelet --container_runtime_endpoint=unix:///run/u.sock"),
+        "/run/u.sock", "/lib/systemd/system/kubelet.service",
+        "/usr/bin/kubelet --container_runtime_endpoint=unix:///run/u.sock"),
+    "kubeadm, extra arguments over several lines": Layout(
+        kubeadm("--container-runtime-endpoint=unix:///run/a.sock",
+                extra='"--v=2\n  --container-runtime-endpoint=unix:///run/b.sock\n  --node-ip=10.0.0.1" # here\n'
+                      '; --container-runtime-endpoint=unix:///run/c.sock \\\nKUBELET_EXTRA_ARGS=--v=3\nOTHER=x'),
+        "/run/b.sock", "/etc/default/kubelet"),
+    "several files of variables by a pattern": Layout(
+        plain("/usr/bin/kubelet $A $B", **{
+            "etc/k/1.env": "A=--container-runtime-endpoint=unix:///run/a.sock\n",
+            "etc/k/2.env": "export A=no\nB='--v=2' \n A = --container-runtime-endpoint=unix:///run/b.sock \n",
+            "lib/systemd/system/kubelet.service.d/10.conf": "[Service]\nEnvironmentFile=-/etc/k/*.env\n"}),
+        "/run/b.sock", "/etc/k/2.env", "/usr/bin/kubelet $A $B"),
     "plain unit, CRI-O": Layout(
         plain("/usr/local/bin/kubelet \\\n  --root-dir=/data/kubelet \\\n# a comment within\n"
               "  --container-runtime-endpoint='unix:///run/crio/crio.sock' --v=2"),
