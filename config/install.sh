@@ -21,6 +21,7 @@
 # if its own files changed, the kubelet only if its arguments did. Units and drop-in that somebody
 # has edited are kept, config.toml always.
 set -euo pipefail
+unset CDPATH # with which cd prints
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 command=(enable)

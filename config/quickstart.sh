@@ -6,6 +6,7 @@
 #   config/quickstart.sh --keep       leaves it running and says how to go on
 #   config/quickstart.sh --stop DIR   ends what --keep left
 set -euo pipefail
+unset CDPATH # with which cd prints
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 demo=$root/config/cri-device-shim-demo

@@ -34,7 +34,9 @@
 # ends, unless told --force. So it does where what the settings say is not known: the program itself reads
 # them, for all that is done here.
 set -euo pipefail
+unset CDPATH # with which cd prints
 export LC_ALL=C
+PATH=$PATH:/usr/local/sbin:/usr/sbin:/sbin # su leaves a user's; restorecon may be there, and ss
 umask 022
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)

@@ -742,6 +742,16 @@ def test_prefix(one):
     assert one.tree() == before
 
 
+def test_a_shell_whose_cd_prints(one):
+    for script in ("config/install.sh", "config/node/node.sh enable"):
+        done = subprocess.run(f"{script} --dry-run --root {one.root} --build {one.build}", shell=True, check=False,
+                              cwd=ROOT, env={**os.environ, "CDPATH": f".:{one.root}"}, capture_output=True, text=True, timeout=60)
+        assert done.returncode == 0, done.stderr
+    done = subprocess.run(["config/quickstart.sh", "--help"], check=False, cwd=ROOT, env={**os.environ, "CDPATH": "."},
+                          capture_output=True, text=True, timeout=60)
+    assert "Shows cri-device-shim at work" in done.stderr
+
+
 def test_without_a_kubelet(directory):
     """Refused with what to do; then all but the kubelet's part."""
     node = Node(directory, {})
@@ -1151,6 +1161,7 @@ class LiveNode(Node):
         shutil.copytree("/etc/alternatives", self.root / "etc/alternatives", symlinks=True)
         self.state = directory / "state"
         self.tools = directory / "tools"
+        self.path = f"{self.tools}:{os.environ['PATH']}"
         for path in (self.state / "active", self.state / "fails", self.state / "runs", self.tools,
                      self.root / "var/log/pods"):
             path.mkdir(parents=True)
@@ -1171,7 +1182,7 @@ class LiveNode(Node):
                          for path in ("etc", "run", "usr/local", "var/lib", "var/log"))
         script = f'set -e\nmount --make-rprivate /\n{mounts}exec "$0" "$@"'
         return {"args": ["unshare", "--mount", "sh", "-c", script, SCRIPT, "--build", self.build, *options],
-                "env": {**os.environ, "PATH": f"{self.tools}:{os.environ['PATH']}"}, "start_new_session": True}
+                "env": {**os.environ, "PATH": self.path}, "start_new_session": True}
 
     def run(self, *options, env=None):
         return subprocess.run(**self.live_command(*options), check=False, capture_output=True, text=True, timeout=60)
@@ -1409,8 +1420,7 @@ def labels(live):
     """The paths of which a label was set; no machine here has SELinux, so its tools are stand-ins."""
     log = live.state / "labels"
     for name, text in (("selinuxenabled", "exit 0"), ("restorecon", f'echo "$@" >>{log}')):
-        (live.tools / name).write_text(f"#!/bin/sh\n{text}\n")
-        (live.tools / name).chmod(0o755)
+        live.write(f"usr/local/sbin/{name}", f"#!/bin/sh\n{text}\n", 0o755)
 
     def read():
         lines = log.read_text().splitlines() if log.exists() else []
@@ -1421,9 +1431,11 @@ def labels(live):
     return read
 
 
-def test_selinux_labels(live, labels):
+@pytest.mark.parametrize("path", ["/usr/local/sbin:/usr/sbin:/usr/bin:/sbin:/bin", "/usr/local/bin:/usr/bin:/bin"])
+def test_selinux_labels(live, labels, path):
     """What is moved to its place from elsewhere gets the label of its place; so does what is put
-    back there. An image (--root) is labelled by whoever boots it."""
+    back there, by an administrator with a user's PATH, too. An image (--root) is labelled by whoever boots it."""
+    live.path = f"{live.tools}:{path}"
     live.write(DAEMON, "an older one", 0o755)
     live.install()
     assert labels() == INSTALLED
