@@ -197,7 +197,7 @@ static int do_work(const struct arguments *args, const struct config *config)
     case WORK_IMPORT:
         return offline_import(args->what, config, args->dry_run, args->output);
     default:
-        return tokens_list(config->bridge.kubelet_plugin_dir);
+        return tokens_list(config->bridge.kubelet_plugin_dir, config->dra.kubelet_registry_dir);
     }
 }
 

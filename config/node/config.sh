@@ -9,6 +9,7 @@ configured_endpoint= # the runtime's
 state_dir=
 plugin_dir=
 kubelet_plugin_dir=
+kubelet_registry_dir=
 
 # config_value NAME DEFAULT: what a setting is, as the program itself reads the file; without one, the
 # default.
@@ -39,10 +40,12 @@ read_config() {
 read_config_for_disable() {
     [ -x "$program" ] || program=$prefix/bin/cri-device-shim
     if ! listen=$(config_value listen "$default_listen") ||
-        ! kubelet_plugin_dir=$(config_value bridge.kubelet_plugin_dir "$default_kubelet_plugin_dir"); then
+        ! kubelet_plugin_dir=$(config_value bridge.kubelet_plugin_dir "$default_kubelet_plugin_dir") ||
+        ! kubelet_registry_dir=$(config_value dra.kubelet_registry_dir "$default_kubelet_registry_dir"); then
         [ "$force" = yes ] || die "what $config says is not known; --force goes by the defaults"
         listen=$default_listen
         kubelet_plugin_dir=$default_kubelet_plugin_dir
+        kubelet_registry_dir=$default_kubelet_registry_dir
     fi
 }
 

@@ -64,8 +64,8 @@ check_tokens() {
         [ -n "$uid" ] || continue
         name=$(pod_name "$uid") || continue
         found=yes
-        printf 'pod %s, container %s has %s %s through the shim\n' \
-            "$name" "$container" "$resource" "$ids" >&2
+        [[ $container == "claim "* ]] || container="container $container"
+        printf 'pod %s, %s has %s through the shim\n' "$name" "$container" "$resource${ids:+ }$ids" >&2
     done <<<"$list"
     [ $found = yes ] || return 0
     if [ "$force" = yes ] || [ "$dry_run" = yes ]; then
@@ -137,6 +137,8 @@ run_disable() {
     store_close
     if is_live; then
         rm -rf /run/cri-device-shim "${kubelet_plugin_dir:?}/cri-device-shim"
+        # It would dial them in vain, and keep the drivers that it has registered there.
+        rm -f "${kubelet_registry_dir:?}"/dra-cri-device-shim-*.sock
     fi
     say "which containers hold which devices stays in the state_dir," \
         "by default /var/lib/cri-device-shim"

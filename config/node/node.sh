@@ -56,6 +56,7 @@ config=/etc/cri-device-shim/config.toml
 example_doc= # where the description of all settings goes
 default_listen=/run/cri-device-shim/cri-device-shim.sock
 default_kubelet_plugin_dir=/var/lib/kubelet/device-plugins
+default_kubelet_registry_dir=/var/lib/kubelet/plugins_registry
 unit_dir=/etc/systemd/system
 # Sorts behind kubeadm's 10-kubeadm.conf, which sets ExecStart=, too.
 kubelet_drop_in=$unit_dir/kubelet.service.d/90-cri-device-shim.conf

@@ -84,23 +84,69 @@ static enum kubelet_claim state_of(const char *text, size_t len, const struct as
     return found;
 }
 
-static int read_and_look(int fd, const struct asking *asking)
+/* *text is the caller's to free. */
+static int read_all(int fd, char **text, size_t *len)
 {
     struct stat st;
-    char *text;
-    size_t len;
     int err;
 
     if (fstat(fd, &st) < 0)
         return -errno;
     if (!S_ISREG(st.st_mode) || (size_t)st.st_size > KUBELET_CLAIMS_BYTES_MAX)
         return -EFBIG;
-    text = must(malloc((size_t)st.st_size + 1));
-    err = file_read(fd, text, (size_t)st.st_size, &len);
-    if (!err && has(text, len, asking->uid))
+    *text = must(malloc((size_t)st.st_size + 1));
+    err = file_read(fd, *text, (size_t)st.st_size, len);
+    if (err)
+        free(*text);
+    return err;
+}
+
+static int read_and_look(int fd, const struct asking *asking)
+{
+    char *text;
+    size_t len;
+    int err = read_all(fd, &text, &len);
+
+    if (err)
+        return err;
+    if (has(text, len, asking->uid))
         err = (int)state_of(text, len, asking);
     free(text);
     return err;
+}
+
+static int read_list(int fd, const char *driver, json_t **list)
+{
+    char *text;
+    size_t len;
+    int err = read_all(fd, &text, &len);
+
+    if (err)
+        return err;
+    if (memmem(text, len, driver, strlen(driver))) {
+        *list = list_of(text, len);
+        err = json_is_array(*list) ? 0 : -EBADMSG;
+    }
+    free(text);
+    return err;
+}
+
+int kubelet_claims_read(const char *registry_dir, const char *driver, json_t **list)
+{
+    char *path = path_beside(registry_dir, FILE_NAME);
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK), err = fd < 0 ? -errno : 0;
+
+    *list = NULL;
+    if (fd >= 0) {
+        err = read_list(fd, driver, list);
+        close(fd);
+    }
+    free(path);
+    if (err) {
+        json_decref(*list);
+        *list = NULL;
+    }
+    return err == -ENOENT ? 0 : err;
 }
 
 static void on_work(uv_work_t *work)

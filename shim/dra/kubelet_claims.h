@@ -8,6 +8,7 @@
 #ifndef SHIM_DRA_KUBELET_CLAIMS_H
 #define SHIM_DRA_KUBELET_CLAIMS_H
 
+#include <jansson.h>
 #include <uv.h>
 
 /* What is read of it at most: some thousand claims have 2 MiB. */
@@ -25,5 +26,11 @@ enum kubelet_claim {
  * `found` is one of these, or a negative errno; a kubelet without the file has no claim. */
 void kubelet_claims_ask(uv_loop_t *loop, const char *registry_dir, const char *driver,
                         const char *uid, void (*done)(void *user, int found), void *user);
+
+/* All of its claims, for who may block on the disk: 0 and *list, the file's ClaimInfoStateList, which
+ * the caller gives to json_decref(); NULL if there is no file, or `driver` is nowhere in it. Or a
+ * negative errno; -EBADMSG: its form is not known. */
+int kubelet_claims_read(const char *registry_dir, const char *driver, json_t **list)
+    __attribute__((warn_unused_result));
 
 #endif

@@ -7,6 +7,7 @@ private mounts, with a systemctl that writes down what it is told.
 import dataclasses
 import fcntl
 import itertools
+import json
 import os
 import pathlib
 import re
@@ -1470,6 +1471,34 @@ def test_uninstall_under_pods_that_need_it(with_pods):
     (with_pods.root / "var/log/pods/shop_web_uid-1").rmdir()
     with_pods.install("--uninstall")
     assert with_pods.active() == {"kubelet.service"}
+
+
+def test_uninstall_under_pods_with_claims(live):
+    """Of devices that are published for claims the kubelet has only names that no runtime knows."""
+    claim = {"ClaimUID": "c-1", "ClaimName": "gpus", "Namespace": "shop", "PodUIDs": {"uid-1": {}, "uid-2": {}},
+             "DriverState": {"plugins.cri-device-shim": {"Devices": [
+                 {"CDIDeviceIDs": ["plugins.cri-device-shim/device=vendor.com:gpu:g0:c-1"]}]}}}
+    live.install()
+    live.calls()
+    live.write("var/lib/kubelet/dra_manager_state",
+               json.dumps({"Data": json.dumps({"ClaimInfoStateList": [claim]}), "Checksum": 1}))
+    (live.root / "var/log/pods/shop_web_uid-1").mkdir()
+    words = live.refuses("--uninstall")
+    assert "pod shop/web, claim shop/gpus has vendor.com/gpu g0 through the shim\n" in words and "uid-2" not in words
+    assert live.calls() == [] and live.active() == ALL_ACTIVE
+    (live.root / "var/log/pods/shop_web_uid-1").rmdir()
+    live.install("--uninstall")
+
+
+def test_uninstall_leaves_no_socket_where_the_kubelet_looks(live):
+    """Of a driver that the bridge has shown there; those of others stay."""
+    registry = live.root / "var/lib/kubelet/plugins_registry"
+    registry.mkdir(parents=True)
+    for name in ("dra-cri-device-shim-plugins.cri-device-shim-0123abcd.sock", "gpu.example.com-reg.sock"):
+        os.mknod(registry / name, stat.S_IFSOCK | 0o600)  # its path is too long to be bound here
+    live.install()
+    live.install("--uninstall")
+    assert [path.name for path in registry.iterdir()] == ["gpu.example.com-reg.sock"]
 
 
 def test_uninstall_by_force(with_pods):

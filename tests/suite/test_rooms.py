@@ -48,7 +48,7 @@ TYING = {"daemon.c": {"shim/cluster", "shim/control", "shim/core", "shim/events"
          "daemon_report.h": {"shim/cluster", "shim/control", "shim/core", "shim/events", "shim/kubelet", "shim/rpc"},
          "import.c": {"shim/kubelet"},
          "main.c": {"shim/offline"},
-         "tokens.c": {"shim/kubelet"}}
+         "tokens.c": {"shim/dra", "shim/kubelet"}}
 ENDINGS = (".c", ".h", ".cpp", ".hpp")
 
 
