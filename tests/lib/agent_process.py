@@ -13,7 +13,7 @@ BINARY = SHIM_BINARY.with_name("cri-device-shim-agent")
 
 
 class Agent(Program):
-    """`settings` override keys of [cluster]. `environment`: what it has besides."""
+    """`settings` override keys of [cluster]."""
 
     def __init__(self, directory, kubeconfig, **settings):
         self.directory = pathlib.Path(directory)
