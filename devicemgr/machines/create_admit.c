@@ -169,21 +169,20 @@ static void take_over(struct creates *creates, const struct create *create)
 /* The sandbox may be older than the shim, and the runtime's list still to come. One that was
  * removed stays unknown: the create is late, and is refused for it. Returns the create's pod; NULL:
  * it was removed, too. */
-static struct pod *know_sandbox(struct state *state, const struct create *create, uint32_t attempt)
+static struct pod *know_sandbox(struct state *state, const struct devicemgr_create *said)
 {
     struct pod *pod;
-    struct sandbox *sandbox = pods_edit_sandbox(&state->pods, create->demand.sandbox_id);
+    struct sandbox *sandbox = pods_edit_sandbox(&state->pods, said->sandbox_id);
 
     if (sandbox)
         return sandbox->pod;
-    if (facts_sandbox_removed(state, create->demand.sandbox_id))
-        return pods_edit(&state->pods, create->demand.pod_uid);
-    pod = pods_ensure(&state->pods, create->demand.pod_uid, create->demand.pod_namespace,
-                      create->demand.pod_name);
-    sandbox = pods_ensure_sandbox(&state->pods, pod, create->demand.sandbox_id, attempt);
+    if (facts_sandbox_removed(state, said->sandbox_id))
+        return pods_edit(&state->pods, said->pod_uid);
+    pod = pods_ensure(&state->pods, said->pod_uid, said->pod_namespace, said->pod_name);
+    sandbox = pods_ensure_sandbox(&state->pods, pod, said->sandbox_id, said->sandbox_attempt);
     sandbox_set_epoch(sandbox, state->listing.epoch);
     pod_set_boot(pod, state->settings.boot_id);
-    ledger_pod_changed(state, create->demand.pod_uid);
+    ledger_pod_changed(state, said->pod_uid);
     return pod;
 }
 
@@ -253,7 +252,7 @@ static void admit(struct creates *creates, struct create *create,
     create->demand.read = true;
     create->items = mem_alloc(create->demand.request.len, sizeof *create->items);
     create->wanted = mem_alloc(create->demand.request.len, sizeof *create->wanted);
-    pod = know_sandbox(state, create, said->sandbox_attempt);
+    pod = know_sandbox(state, said);
     tainted_note_pod(state, pod, said->pod_annotations, said->pod_annotations_len);
     if (pod && token)
         pod_note_token(pod, said->container);
@@ -282,8 +281,11 @@ bool creates_begin(struct creates *creates, uint64_t number, const struct device
     struct reason reason;
 
     reason = ended_pod(creates->state, said->pod_uid).reason;
-    if (reason.kind == REASON_NONE && !annotation && !token && !lost_token(creates->state, said))
+    if (reason.kind == REASON_NONE && !annotation && !token && !lost_token(creates->state, said)) {
+        if (pods_find(&creates->state->pods, said->pod_uid)) /* else nothing is held by it */
+            know_sandbox(creates->state, said);
         return false;
+    }
     create = create_new(creates, number, said);
     if (reason.kind == REASON_NONE)
         reason = judge(creates, create, said, annotation, token, &error);

@@ -127,6 +127,23 @@ static unsigned taken_to_run(const struct world *w, const struct create_sim *cre
     return ids;
 }
 
+/* What a rival's containers before this one had: they all have one name, and one that has no token is
+ * taken for one with that of the name. */
+static unsigned rivals_had(const struct world *w, size_t r)
+{
+    unsigned ids = 0;
+
+    for (size_t i = 0; i < w->runtime.containers_end; i++) {
+        const struct rt_container *c = &w->runtime.containers[i];
+        const struct claim *claim =
+            c->rival && runtime_live(c) ? claims_seek(w, c->uid, c->name, r) : NULL;
+
+        if (claim)
+            ids |= claim->mask;
+    }
+    return ids;
+}
+
 /* Of one that has these, or wants these. */
 static unsigned reasons_of_ids(struct world *w, const struct create_sim *create, size_t r,
                                unsigned ids)
@@ -141,7 +158,8 @@ static unsigned reasons_of_ids(struct world *w, const struct create_sim *create,
         reasons |= REASON_UNHEALTHY;
     if (!shim_exclusive(w, r))
         return reasons;
-    if (ids & claims_live(w, create->uid, create->name, r) || ids & taken_to_run(w, create, r))
+    if (ids & (claims_live(w, create->uid, create->name, r) | rivals_had(w, r) |
+               taken_to_run(w, create, r)))
         reasons |= REASON_RUNS;
     if (ids & (claims_unknown(w, create->uid, create->name, r) | others) || number > 0)
         reasons |= REASON_UNKNOWN;

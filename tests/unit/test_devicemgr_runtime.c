@@ -53,6 +53,30 @@ static void a_removed_newest_sandbox_ends_the_pod(void **state)
     expect(w, "allocate g0 *");
 }
 
+/* It was run for an earlier shim, and the first list was asked for before. */
+static void a_create_without_devices_tells_of_its_sandbox(void **state)
+{
+    struct devicemgr_create request = {.sandbox_id = "s-u1-again",
+                                       .sandbox_attempt = 1,
+                                       .pod_uid = "u1",
+                                       .pod_namespace = "ns",
+                                       .pod_name = "u1",
+                                       .container = "side",
+                                       .deadline_ms = UINT64_MAX};
+    struct world *w = *state;
+
+    world_restart(w);
+    runtime_listed(w, "u1/main");
+    assert_false(devicemgr_create(w->mgr, w->now_ms, 11, &request));
+    devicemgr_run(w->mgr);
+    sandbox_removed(w, "s-u1"); /* not the end of the pod */
+    committed(w);
+    assert_true(world_stored(w, "allocation u1 main " GPU));
+    sandbox_removed(w, "s-u1-again");
+    committed(w);
+    assert_false(world_stored(w, "allocation u1 main " GPU));
+}
+
 static void a_create_in_a_removed_sandbox_is_refused(void **state)
 {
     struct world *w = *state;
@@ -293,6 +317,7 @@ int main(void)
         TEST(a_new_sandbox_of_the_uid_revives_the_pod),
         TEST(the_end_of_an_old_sandbox_does_not_touch_the_new_ones_containers),
         TEST(a_removed_newest_sandbox_ends_the_pod),
+        TEST(a_create_without_devices_tells_of_its_sandbox),
         TEST(a_create_in_a_removed_sandbox_is_refused),
         TEST(an_answer_from_a_stopped_sandbox_holds_nothing),
         TEST(an_answer_after_the_pods_end_is_ignored),
