@@ -66,8 +66,10 @@ static size_t answer_of(const struct home_world *h, size_t claim, uint8_t bytes[
     device.pool_name = pool;
     device.cdi_device_ids = ids;
     device.n_cdi_device_ids = 2;
-    if (is->shared && h->drivers[is->driver].shares_said)
+    if (is->shared && h->drivers[is->driver].shares_said) {
+        device.shared_case = DRA__V1__DEVICE__SHARED_SHARE_ID;
         device.share_id = share;
+    }
     message.devices = devices;
     message.n_devices = 1;
     return dra__v1__node_prepare_resource_response__pack(&message, bytes);
@@ -81,7 +83,7 @@ bool home_answer_read(const void *bytes, size_t len, unsigned *device, bool *sha
 
     if (read) {
         *device = (unsigned)strtoul(message->devices[0]->device_name + 1, NULL, 10);
-        *shared = message->devices[0]->share_id && message->devices[0]->share_id[0];
+        *shared = message->devices[0]->shared_case == DRA__V1__DEVICE__SHARED_SHARE_ID;
     }
     dra__v1__node_prepare_resource_response__free_unpacked(message, NULL);
     return read;

@@ -239,15 +239,18 @@ static void allocate(struct world *w, const char *uid, const char *share_id, boo
 static void what_is_shared_or_only_looked_at_is_in_nobodys_way(void **state)
 {
     static const struct {
-        const char *share_id;
+        const char *first_shares, *second_shares;
         bool first_looks, second_looks;
-    } cases[] = {{NULL, true, false}, {NULL, false, true}};
+    } cases[] = {{NULL, NULL, true, false},
+                 {NULL, NULL, false, true},
+                 {"s", NULL, false, false},
+                 {NULL, "s", false, false}};
     struct world *w = *state;
 
     of_two_pods(w);
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        allocate(w, "c1", NULL, cases[i].first_looks);
-        allocate(w, "c2", NULL, cases[i].second_looks);
+        allocate(w, "c1", cases[i].first_shares, cases[i].first_looks);
+        allocate(w, "c2", cases[i].second_shares, cases[i].second_looks);
         assert_passes(w, "u2", C2_GPU_0);
         sandbox_stopped(w, "s-u2");
     }
@@ -255,6 +258,23 @@ static void what_is_shared_or_only_looked_at_is_in_nobodys_way(void **state)
     allocate(w, "c1", NULL, false);
     allocate(w, "c2", NULL, false);
     assert_true(create_named(w, 7, "u2", C2_GPU_0, ""));
+}
+
+/* By what its driver answered of both, while the cluster says that the one has another by now. */
+static void what_a_driver_says_is_shared_is_in_nobodys_way(void **state)
+{
+    struct world *w = *state;
+
+    driver_up(w, 1, DRIVER);
+    runtime_cdi(w, DEVICEMGR_CDI_READ);
+    claim_prepared(w, 5, "c1", "*gpu-0:c1-0+all");
+    claim_prepared(w, 6, "c2", "*gpu-0:c2-0+all");
+    assert_passes(w, "u1", C1_GPU_0);
+    claim_allocated(w, "c1", "p", "gpu-1");
+    claim_allocated(w, "c2", "p", "gpu-0");
+    logged(w, "");
+    assert_passes(w, "u2", C2_GPU_0);
+    assert_int_equal(logged(w, "may still be used"), 0);
 }
 
 static void a_pod_of_another_namespace_may_be_hidden(void **state)
@@ -542,6 +562,7 @@ int main(void)
         CLAIMS_TEST(one_that_has_it_by_two_claims_is_refused_all_the_same),
         CLAIMS_TEST(where_names_do_not_tell_the_claims_apart_it_is_said_once),
         CLAIMS_TEST(what_is_shared_or_only_looked_at_is_in_nobodys_way),
+        CLAIMS_TEST(what_a_driver_says_is_shared_is_in_nobodys_way),
         CLAIMS_TEST(a_pod_of_another_namespace_may_be_hidden),
         CLAIMS_TEST(a_pod_of_a_namespace_that_begins_alike_is_another),
         CLAIMS_TEST(who_had_it_before_a_restart_is_asked_for),
