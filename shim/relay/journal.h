@@ -37,7 +37,7 @@
 #define JOURNAL_EVENTS_BYTES_MOST (16 * 1024 * 1024)
 #define JOURNAL_TAKERS_MAX 3
 /* Whoever changes what lies in the memory, or what is fed to a session and how, changes this. */
-#define JOURNAL_FORMAT "SHJRNL04"
+#define JOURNAL_FORMAT "SHJRNL05"
 /* Of what journal_move() leaves; it grows without another name, as a section does (frozen.h). */
 #define JOURNAL_MOVED_FORMAT "SHMOVE01"
 

@@ -14,7 +14,8 @@
 /* The memory has holes: only what was written is there. */
 #define HEAD_BYTES 4096
 #define EVENTS_AT HEAD_BYTES
-#define EVENTS_BYTES_MAX (64u * 1024 * 1024)
+/* Decisions, four of the largest message, and what comes until a state is due. */
+#define EVENTS_BYTES_MAX (64u * 1024 * 1024 + JOURNAL_EVENTS_BYTES_MOST)
 #define STATES_AT (EVENTS_AT + EVENTS_BYTES_MAX)
 /* RELAY_HELD_BYTES_MAX with the rest of RELAY_CONNECTION_BYTES_MAX that is in a state. */
 #define STATE_BYTES_MAX (160u * 1024 * 1024)

@@ -225,8 +225,9 @@ static void what_is_damaged_is_refused(void **state)
     assert_int_equal(open_again(w, &j), -EPROTO);
 }
 
-/* Where the first event's head lies, and how long that is. */
+/* Where the first event's head lies, how long that is, and how much there may be of them. */
 #define EVENTS_AT 4096
+#define EVENTS_BYTES_MAX (64u * 1024 * 1024 + JOURNAL_EVENTS_BYTES_MOST)
 #define EVENT_HEAD_BYTES 64
 
 /* As one that is killed before it can write that down. */
@@ -433,7 +434,7 @@ static void more_than_one_read_takes_is_damage(void **state)
 
     assert_int_equal(pwrite(journal_fd(w->j), &word, 8, EVENTS_WORD_AT), 8);
     assert_int_equal(open_again(w, &j), -EPROTO);
-    word = (uint64_t)RELAY_READ_BYTES << 32 | (64u * 1024 * 1024 - 64);
+    word = (uint64_t)RELAY_READ_BYTES << 32 | (EVENTS_BYTES_MAX - 64);
     assert_int_equal(pwrite(journal_fd(w->j), &word, 8, EVENTS_WORD_AT), 8);
     assert_int_equal(open_again(w, &j), -EPROTO);
     word = (uint64_t)5 << 32 | 1; /* behind no event */
@@ -468,7 +469,7 @@ static void one_without_room_is_over(void **state)
         journal_decide(w->j, 0, &decision);
         assert_true(++n < 8);
     }
-    assert_true(n >= 4);
+    assert_true(n >= 5);
     assert_int_equal(send(w->pairs[0][1], "x", 1, 0), 1);
     assert_int_equal(journal_read(w->j, SESSION_CLIENT, w->sockets[0], &bytes), -ENOBUFS);
     assert_int_equal(recv(w->sockets[0], &n, 1, 0), 1); /* it was not taken */
@@ -524,6 +525,21 @@ static void what_is_written_of_states_is_little_more_than_what_comes(void **stat
     assert_in_range(due_behind(w, 3000000), 2900000, 3100000);
     assert_in_range(due_behind(w, 100000000), JOURNAL_EVENTS_BYTES_MOST - 100000,
                     JOURNAL_EVENTS_BYTES_MOST + 100000);
+}
+
+/* However much has come before them. */
+static void as_many_large_decisions_as_are_held_have_room(void **state)
+{
+    struct world *w = *state;
+    size_t most = RELAY_MESSAGE_BYTES_MAX - 100000; /* with what is in front, and the last read */
+    const struct session_decision decision = {
+        .what = SESSION_FORWARDS_INSTEAD, .message = calloc(1, most), .message_bytes = most};
+
+    (void)due_behind(w, 4 * (size_t)RELAY_MESSAGE_BYTES_MAX);
+    for (int i = 0; i < 4; i++)
+        journal_decide(w->j, 0, &decision);
+    assert_false(journal_is_over(w->j));
+    free((void *)decision.message);
 }
 
 /* ---- moved ---- */
@@ -735,6 +751,7 @@ int main(void)
         TEST(one_without_room_is_over),
         TEST(a_state_is_due_now_and_then),
         TEST(what_is_written_of_states_is_little_more_than_what_comes),
+        TEST(as_many_large_decisions_as_are_held_have_room),
         TEST(what_was_moved_is_read_however_the_memory_was),
         TEST(who_moved_in_may_be_killed_at_once),
         TEST(what_was_moved_and_damaged_is_refused),
