@@ -68,9 +68,10 @@ void connection_drain(struct connection *c);
 /* Closes both sockets now; closed() follows. May be called again. */
 void connection_close(struct connection *c);
 
-/* The same, but leaves it to the next process, if that can go on with it. False: it cannot, and
- * nothing was done. In the middle of a header block it waits for the rest, until uv_hrtime() is
- * `until_ns`: without it another release cannot go on. */
+/* The same, but leaves it to the next process, if that can go on with it: for the owner of its
+ * session it is gone before return. False: it cannot, and nothing was done. In the middle of a
+ * header block it waits for the rest, until uv_hrtime() is `until_ns`: without it another release
+ * cannot go on. */
 bool connection_leave(struct connection *c, uint64_t until_ns) __attribute__((warn_unused_result));
 
 /* For the owner's list of connections. */

@@ -46,12 +46,20 @@ static bool read_of_block(struct connection *c, uint64_t until_ns)
     return true;
 }
 
+/* Of its calls nothing is decided here any more. */
+static void let_go(struct connection *c)
+{
+    connection_close_handles(c);
+    session_free(c->session);
+    c->session = NULL;
+}
+
 /* What is within a block only this release goes on with. */
 bool connection_leave(struct connection *c, uint64_t until_ns)
 {
     while (can_go_on(c)) {
         if (connection_put_state(c, journal_move) || !read_of_block(c, until_ns)) {
-            connection_close_handles(c);
+            let_go(c);
             return true;
         }
     }

@@ -13,6 +13,7 @@ import grpc
 import pytest
 
 from asking import by_token, envs, refused
+from ctl import ctl_json
 from h2runtime import H2Runtime
 from kept_shim import kept_shim
 from protos import cri
@@ -124,6 +125,8 @@ def test_a_create_that_is_held_is_held_on(runtime, make_kept, make_client, make_
     call.result(GENEROUS_S)
     assert len(runtime.calls_of("CreateContainer")) == 2
     assert envs(runtime.create_requests()[1].config)["PLUGIN_DEVICES"] == "g0"
+    assert "refused" not in shim.log()
+    assert "refused" not in {event["kind"] for event in ctl_json(shim, "events")["items"]}
 
 
 def test_a_create_at_the_runtime_keeps_its_device(runtime, make_kept, make_client, make_plugin,
