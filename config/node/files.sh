@@ -91,11 +91,19 @@ edited() {
 
 # ---- changes ----
 
+# stays_in_root DIR: an absolute link below --root is the image's own, and would lead out of it here.
+stays_in_root() {
+    [ -n "$root" ] || return 0
+    [[ $(realpath -m -- "$root$1")/ == "$(realpath -- "$root")"/* ]] ||
+        die "$1 leads out of $root, by an absolute link: say where it is by --prefix, or run this within"
+}
+
 under_way() { [[ ${installed[$1]:-} == *" "* ]]; }
 
 # change PATH GOAL: plans it, if it is one.
 change() {
     local have new
+    stays_in_root "${1%/*}"
     have=$(fingerprint "$root$1")
     new=$(fingerprint "$2")
     [ "$have" != other ] || die "$root$1 is in the way: neither a file nor a link"

@@ -1022,6 +1022,19 @@ def test_failing_upgrade_takes_all_back(one):
     assert one.tree() == before
 
 
+def test_links_of_an_image_lead_nowhere_else(one, directory):
+    """An absolute one is the image's own."""
+    elsewhere = directory / "elsewhere"
+    elsewhere.mkdir()
+    (one.root / "usr/local/share").symlink_to(elsewhere)
+    words = one.refuses()
+    assert "/usr/local/share/" in words and f"leads out of {one.root}, by an absolute link" in words
+    assert not list(elsewhere.iterdir())
+    (one.root / "usr/local/share").unlink()
+    (one.root / "usr/local/share").symlink_to("../../var")
+    one.install()
+
+
 class Cutter:
     """Tools in front of PATH that keep what is there as each of them is called: what the script
     leaves that is killed just then."""
