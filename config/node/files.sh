@@ -272,6 +272,7 @@ record_changes() {
             to=$(original_of "$path")
             mkdir -p "${to%/*}"
             cp -aT -- "$root$path" "$to"
+            [ -L "$to" ] || sync -- "$to" # as the manifest is, which says that it is there
         fi
     done
     manifest_save
@@ -306,7 +307,8 @@ roll_back() {
             printf 'not put back: %s\n' "$root${applied[i]}" >&2
     done
     if [ -f "$work/manifest" ]; then
-        cp -a "$work/manifest" "$store/manifest"
+        # On a disk that is full the one that is there goes on: it has what was before, too.
+        cp -a "$work/manifest" "$store/manifest.new" && mv -f "$store/manifest.new" "$store/manifest"
     elif [ "$recorded" = yes ]; then
         rm -rf "$store/manifest" "$store/manifest.new" "$store/backup"
     fi

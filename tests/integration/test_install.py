@@ -1022,6 +1022,41 @@ def test_failing_upgrade_takes_all_back(one):
     assert one.tree() == before
 
 
+def test_full_disk_while_all_is_taken_back(one, directory):
+    """What is noted of the install before is not written over in its place."""
+    before = one.tree()
+    one.install()
+    tools = directory / "full"
+    tools.mkdir()
+    (tools / "mv").write_text('#!/bin/sh\ncase $* in *shim-bridge) exit 1 ;; esac\nexec /bin/mv "$@"\n')
+    (tools / "cp").write_text('#!/bin/sh\nfor last; do :; done\ncase $last in */install/manifest*) : >"$last"; exit 1 ;; esac\n'
+                              'exec /bin/cp "$@"\n')
+    for tool in tools.iterdir():
+        tool.chmod(0o755)
+    for name in ("cri-device-shim", "cri-device-shim-bridge"):
+        one.build_binary(name, "two")
+    done = one.run(env={"PATH": f"{tools}:{os.environ['PATH']}"})
+    assert done.returncode != 0 and "all changes were taken back" in done.stderr
+    assert "# one" in one.read(DAEMON) and "# one" in one.read(BRIDGE)
+    one.install("--uninstall")
+    assert one.tree() == before
+
+
+def test_what_is_kept_is_on_the_disk(one, directory):
+    """Before it is noted that it is, and before what takes its place."""
+    one.write(DAEMON, "an older one", 0o750)
+    tools = directory / "synced"
+    tools.mkdir()
+    (tools / "sync").write_text(f'#!/bin/sh\nfor last; do :; done\necho "${{last#{one.root}/}}" >>{directory}/log\n')
+    (tools / "sync").chmod(0o755)
+    done = one.run(env={"PATH": f"{tools}:{os.environ['PATH']}"})
+    assert done.returncode == 0, done.stderr
+    synced = (directory / "log").read_text().splitlines()
+    store = "var/lib/cri-device-shim/install"
+    assert synced[:2] == [f"{store}/backup/{DAEMON}", f"{store}/manifest.new"]
+    assert f"{DAEMON.rpartition('/')[0]}/.cri-device-shim.new" in synced[2:]
+
+
 def test_links_of_an_image_lead_nowhere_else(one, directory):
     """An absolute one is the image's own."""
     elsewhere = directory / "elsewhere"
