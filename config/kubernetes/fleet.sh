@@ -1,7 +1,8 @@
 #!/bin/sh
 # What the image runs, in a pod on each node of a fleet: config/kubernetes has the pods.
 #
-#   fleet install [OPTION]...    has the node use this release; OPTIONs are install.sh's
+#   fleet install [OPTION]...    has the node use this release; OPTIONs are install.sh's, but for those that say
+#                                where files are: --build, --prefix and --root
 #   fleet remove                 puts back what was there before, if no pod needs it any more
 #   fleet ready                  whether that was done and, after an install, the node's status is ok
 #
@@ -47,6 +48,14 @@ is_ready() {
 
 verb=${1:-}
 [ $# -eq 0 ] || shift
+for word in "$@"; do
+    case $word in
+        --build | --prefix | --root)
+            printf 'error: %s: what is on a node is below /usr/local, where it is looked for\n' "$word" >&2
+            exit 2
+            ;;
+    esac
+done
 case $verb in
     ready)
         is_ready

@@ -113,6 +113,14 @@ def test_fleet_refuses_other_words(words):
     assert done.returncode == 2 and "install, remove or ready" in done.stderr
 
 
+@pytest.mark.parametrize("option", ["--prefix", "--root", "--build"])
+def test_fleet_knows_where_its_files_are(option):
+    """With them elsewhere its pod was never ready, and no node after it installed."""
+    done = subprocess.run(["sh", KUBERNETES / "fleet.sh", "install", "--no-kubelet", option, "/opt"], check=False,
+                          capture_output=True, text=True, timeout=60)
+    assert done.returncode == 2 and f"error: {option}: " in done.stderr
+
+
 @pytest.mark.parametrize("words,error", [
     ([], "what is it to be called"), (["--stage"], "--stage needs a value"), (["--push", "x"], "unknown option --push"),
     (["--build", "/usr", "x"], "/usr/shim/cri-device-shim is missing; build it first"),
