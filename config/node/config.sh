@@ -9,6 +9,7 @@ configured_endpoint= # the runtime's
 state_dir=
 plugin_dir=
 kubelet_plugin_dir=
+registry_dir=
 kubelet_registry_dir=
 
 # config_value NAME DEFAULT: what a setting is, as the program itself reads the file; without one, the
@@ -32,6 +33,8 @@ read_config() {
     state_dir=$(config_value state_dir /var/lib/cri-device-shim)
     plugin_dir=$(config_value plugins.plugin_dir /var/lib/cri-device-shim/device-plugins)
     kubelet_plugin_dir=$(config_value bridge.kubelet_plugin_dir "$default_kubelet_plugin_dir")
+    registry_dir=$(config_value dra.registry_dir /var/lib/cri-device-shim/plugins_registry)
+    kubelet_registry_dir=$(config_value dra.kubelet_registry_dir "$default_kubelet_registry_dir")
     cluster=$(config_value cluster.enabled false)
     [ "$cluster" != true ] || agent_wanted=yes
 }

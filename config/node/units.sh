@@ -1,6 +1,6 @@
 # shellcheck shell=bash disable=SC2154 # what node.sh and its files share
 # The systemd units with the paths of a node, for node.sh to source. Of the sourcing script:
-# $templates, $package_units, $work, $prefix, $units, $unit_dir and what config.sh reads.
+# $root, $templates, $package_units, $work, $prefix, $units, $unit_dir and what config.sh reads.
 
 # mount_units PATH...: what a mount unit would be called that any of them lies on, as
 # systemd-escape(1) has it.
@@ -25,14 +25,30 @@ mount_units() {
     done | sort -u | tr '\n' ' ' | sed 's/ $//'
 }
 
+# home_dirs PATH...: "no" if any of them lies where ProtectHome= shows nothing, by its name or by a link.
+home_dirs() {
+    local path
+    for path in "$@"; do
+        path=$(realpath -m -- "$root$path")
+        if [[ ${path#"$root"}/ =~ ^/(home|root|run/user)/ ]]; then
+            printf no
+            return 0
+        fi
+    done
+    printf yes
+}
+
 # unit_text FILE: with the paths of this node.
 unit_text() {
-    local mounts
+    local mounts home
     case $1 in
         *-bridge.service) mounts=$(mount_units "$kubelet_plugin_dir") ;;
         *) mounts=$(mount_units "$state_dir" "$plugin_dir" "$kubelet_plugin_dir") ;;
     esac
+    home=$(home_dirs "$listen" "$configured_endpoint" "$state_dir" "$plugin_dir" "$registry_dir" \
+        "$kubelet_plugin_dir" "$kubelet_registry_dir")
     sed -E -e "s,=/usr/local/bin/,=$prefix/bin/," -e "s,^ListenStream=.*,ListenStream=$listen," \
+        -e "s,^ProtectHome=yes,ProtectHome=$home," \
         -e "s#^(Wants|After)=.*\.mount\$#\1=${mounts//\\/\\\\}#" "$templates/$1"
 }
 

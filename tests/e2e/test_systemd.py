@@ -284,6 +284,31 @@ def test_what_the_units_take_away(node):
         assert network != node.run("readlink", "/proc/1/ns/net").stdout
 
 
+def test_directories_below_home(directory, closing):
+    """On a node whose room is there: for a state, and for all of the kubelet's, by a link."""
+    home = directory / "home"
+    (home / "kubelet/device-plugins").mkdir(parents=True)
+    node = closing(InstalledNode(directory, binds={"/home": home}))
+    shutil.rmtree(node.root / "var/lib/kubelet")
+    (node.root / "var/lib/kubelet").symlink_to("/home/kubelet")
+    (node.root / "etc/cri-device-shim").mkdir()
+    (node.root / "etc/cri-device-shim/config.toml").write_text(
+        'runtime_endpoint = "/run/containerd/containerd.sock"\nstate_dir = "/home/shim"\n')
+    node.start()
+    node.path("/run/containerd").mkdir()
+    runtime = closing(Runtime(node.path("/run/containerd/containerd.sock")))
+    runtime.start()
+    node.run("systemctl", "start", "kubelet.service")
+    kubelet = closing(BareKubelet(home / "kubelet/device-plugins"))
+    kubelet.start()
+    node.install()
+    plugin = closing(Plugin(node.path("/var/lib/cri-device-shim/device-plugins"), GPU, ["g0"]))
+    plugin.start()
+    kubelet.wait_health(GPU, {"g0": "Healthy"})
+    assert (home / "shim/checkpoint.db").exists()
+    assert node.run("cri-device-shimctl", "status", "-o", "name").stdout.strip() == "status/ok"
+
+
 def test_kubelet_package_changes_its_unit(node):
     """The kubelet starts all the same, and says what to do."""
     node.install()

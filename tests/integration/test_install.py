@@ -718,6 +718,20 @@ def test_directories_on_mounts(one):
     assert {"x.mount", "x-y.mount"} <= mounts("cri-device-shim.service")
 
 
+@pytest.mark.parametrize("settings,seen", [
+    ("", False), ('state_dir = "/homes/a"', False), ('state_dir = "/home/a"', True),
+    ('[plugins]\nplugin_dir = "/root/plugins"', True), ('[dra]\nregistry_dir = "/linked/a"', True),
+    ('[dra]\nkubelet_registry_dir = "/run/user/0/a"', True), ('listen = "/home/shim.sock"', True)])
+def test_directories_below_home(one, settings, seen):
+    """Are seen by who works there."""
+    one.write("linked", Link("home/big"))
+    one.write(CONFIG, f'runtime_endpoint = "/run/a.sock"\n{settings}\n')
+    one.install()
+    for unit in ("cri-device-shim.service", "cri-device-shim-bridge.service"):
+        (line,) = [line for line in one.read(f"{UNITS}/{unit}").splitlines() if line.startswith("ProtectHome=")]
+        assert line == ("ProtectHome=no" if seen else "ProtectHome=yes")
+
+
 def test_two_at_once(one):
     """The second waits for the first."""
     clean = one.tree()
