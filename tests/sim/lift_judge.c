@@ -233,11 +233,21 @@ static bool looks_untold(const struct lift_world *h, const struct lw_had *a, siz
     return false;
 }
 
+/* Whether one of the pod's ran since the create began, which may have been looked at then. */
+static bool ran_since(const struct lw_pod *pod, uint64_t ms)
+{
+    for (size_t i = 0; i < pod->containers_len; i++) {
+        if (pod->containers[i].ended_ms > 0 && pod->containers[i].ended_ms >= ms)
+            return true;
+    }
+    return false;
+}
+
 /* The last pod that the words name has a device of this one's; one that is gone may have had. Who only
  * looks at it is told so by the cluster alone, which says nothing just after a start, nor once its
  * claim has nothing any more. */
-static bool is_holder(const struct lift_world *h, const struct lw_pod *pod, const char *message,
-                      bool lives)
+static bool is_holder(const struct lift_world *h, const struct lw_pod *pod, size_t container,
+                      const char *message, bool lives)
 {
     const char *name = strrchr(message, '/');
     unsigned uid = name ? (unsigned)strtoul(name + 2, NULL, 10) : 0;
@@ -250,7 +260,8 @@ static bool is_holder(const struct lift_world *h, const struct lw_pod *pod, cons
         if (!other->there || other->uid != uid)
             continue;
         theirs_len = all_had(h, other, theirs);
-        if (lives && other != pod && !lift_is_in_the_way(h, pod, other))
+        if (lives && other != pod && !lift_is_in_the_way(h, pod, other) &&
+            !ran_since(other, pod->containers[container].asked_ms))
             return h->rows_lost || /* it has the same claim, as the token on it does not say */
                    looks_untold(h, mine, len, theirs, theirs_len);
         return other == pod || has_any(mine, len, theirs, theirs_len);
@@ -286,9 +297,11 @@ void lift_judge_refused(struct lift_world *h, const struct lw_pod *pod, size_t c
                    !strstr(message, WORDS[i].words) || names_a_name(message) ||
                        is_true_of_any(h, had, len, WORDS[i].truth),
                    "what a refusal says is so: %s", message);
-    check_that(h->w, !strstr(message, ", which still runs") || is_holder(h, pod, message, true),
-               "who is said to run with a device does: %s", message);
-    check_that(h->w, !strstr(message, "by another claim") || is_holder(h, pod, message, false),
+    check_that(
+        h->w, !strstr(message, ", which still runs") || is_holder(h, pod, container, message, true),
+        "who is said to run with a device does: %s", message);
+    check_that(h->w,
+               !strstr(message, "by another claim") || is_holder(h, pod, container, message, false),
                "who is said to have a device by another claim may: %s", message);
     count_add(strstr(message, "by another claim") ? COUNT_LIFT_REFUSED_CLAIM : COUNT_LIFT_REFUSED);
 }

@@ -95,6 +95,8 @@ void lift_container_asked(struct lift_world *h, struct lw_pod *pod, size_t index
     container->known = false;
     container->id = ++h->last_container;
     container->create = ++h->number;
+    container->asked_ms = h->now_ms;
+    container->ended_ms = 0;
     lift_judge_asked(h, pod);
     lift_note(h, "container %s of %s is asked for in %s, %" PRIu64, name, uid, sandbox,
               container->create);
@@ -257,6 +259,7 @@ void lift_container_exits(struct lift_world *h, struct lw_pod *pod, size_t index
     snprintf(id, sizeof id, "k%u", container->id);
     lift_note(h, "%s of u%u exits", id, pod->uid);
     container->state = LW_EXITED;
+    container->ended_ms = told ? 0 : h->now_ms;
     if (!told)
         return;
     devicemgr_container_removed(h->core, h->now_ms, id);

@@ -170,7 +170,8 @@ struct lw_container {
     unsigned id;      /* of the runtime, and so of the create */
     unsigned attempt; /* of the container */
     uint64_t create;  /* that the shim knows of */
-    uint64_t comes_ms, retry_ms;
+    uint64_t asked_ms, comes_ms, retry_ms;
+    uint64_t ended_ms;                 /* when it exited, and the shim was not told; 0: not so */
     bool known;                        /* the shim must know what it has */
     char tokens[LW_RESOURCES][2][256]; /* annotations, key and value, as the runtime keeps them */
     size_t tokens_len;
