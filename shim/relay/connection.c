@@ -321,14 +321,22 @@ static void pass_half_close(struct connection *c)
         shut(c, &c->ends[SESSION_RUNTIME]);
 }
 
-/* Nothing is read from a client that has shut down its sending side, so that nothing else tells
- * that it is gone. */
+/* Nothing is read from a client that has shut down its sending side, nor while the runtime takes
+ * nothing, so that nothing else tells that it is gone. */
 static void on_look(uv_timer_t *timer)
 {
     struct connection *c = timer->data;
 
-    if (is_gone(&c->ends[SESSION_CLIENT]))
+    if (c->ends[SESSION_CLIENT].reading)
+        uv_timer_stop(timer);
+    else if (is_gone(&c->ends[SESSION_CLIENT]))
         finish(c, &c->ends[SESSION_RUNTIME]);
+}
+
+static void look_at_client(struct connection *c)
+{
+    if (!c->closing && !uv_is_active((uv_handle_t *)&c->look))
+        uv_timer_start(&c->look, on_look, RELAY_LOOK_MS, RELAY_LOOK_MS);
 }
 
 static void on_end_of(struct connection *c, struct end *end)
@@ -340,8 +348,7 @@ static void on_end_of(struct connection *c, struct end *end)
         return;
     }
     pass_half_close(c);
-    if (!c->closing)
-        uv_timer_start(&c->look, on_look, RELAY_LOOK_MS, RELAY_LOOK_MS);
+    look_at_client(c);
 }
 
 /*
@@ -425,10 +432,14 @@ static void on_ready(uv_poll_t *poll, int status, int events)
 
 static void read_from(struct connection *c, struct end *end)
 {
-    if (end->reading || end->ended || is_ahead(c, end))
+    if (end->reading || end->ended)
         return;
-    end->reading = true;
-    watch(c, end);
+    if (!is_ahead(c, end)) {
+        end->reading = true;
+        watch(c, end);
+    } else if (index_of(c, end) == SESSION_CLIENT) {
+        look_at_client(c);
+    }
 }
 
 static void read_on(struct connection *c)

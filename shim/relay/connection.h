@@ -7,7 +7,7 @@
  *
  * How it ends: either end's close lets what is queued for the other out first (RELAY_LINGER_MS at
  * most). A client that has only shut down its sending side still gets its answers; one that is gone
- * ends its held calls at once.
+ * ends its held calls at once, or when it is looked at (RELAY_LOOK_MS).
  */
 #ifndef SHIM_RELAY_CONNECTION_H
 #define SHIM_RELAY_CONNECTION_H

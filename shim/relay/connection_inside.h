@@ -33,7 +33,7 @@ struct connection {
     struct kept kept;
     uv_pipe_t accepted; /* until its descriptor is ours */
     uv_timer_t linger;
-    uv_timer_t look; /* of a client that has shut down its sending side */
+    uv_timer_t look; /* at a client of which nothing is read */
     bool replaying;
     bool no_memory; /* for all of that */
     bool closing;

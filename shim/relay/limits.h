@@ -68,7 +68,8 @@
  * much at most: two WINDOW_UPDATEs, 26 bytes, for a padded frame of 10, so that one more read adds
  * three times RELAY_READ_BYTES. */
 #define RELAY_ANSWER_QUEUE_BYTES_MAX (256u * 1024)
-/* How often a client that has shut down its sending side is looked at. */
+/* How often a client is looked at that has shut down its sending side, or of which nothing is read
+ * while the runtime takes nothing. */
 #define RELAY_LOOK_MS 1000
 /* When a connection that could not be taken is tried again. */
 #define RELAY_ACCEPT_RETRY_MS 100

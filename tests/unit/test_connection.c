@@ -508,6 +508,26 @@ static void a_client_that_is_gone_ends_its_held_call(void **state)
     assert_int_equal(w->ended_before_gone, 0);
 }
 
+/* Nor is one overlooked of which nothing may be read, as the runtime takes no more. */
+static void a_client_that_is_gone_while_the_runtime_reads_nothing(void **state)
+{
+    struct world *w = *state;
+    struct buffer frame = {0};
+    static const uint8_t bytes[16384];
+
+    connect_both(w);
+    client_calls(w, 1, "CreateContainer", "held");
+    UNTIL(w, w->calls_len == 1);
+    h2_data(&frame, 3, bytes, sizeof bytes, 0, -1);
+    w->runtime.deaf = true;
+    assert_in_range(peer_flood(w, &w->client, &frame, 64u << 20), RELAY_READ_BYTES,
+                    IN_FLIGHT_BYTES_MAX);
+    assert_int_equal(w->ended, 0);
+    peer_close(&w->client);
+    UNTIL(w, w->closed == 1 && w->ended == 1);
+    buffer_fini(&frame);
+}
+
 static void a_half_closed_client_gets_its_answer(void **state)
 {
     struct world *w = *state;
@@ -816,6 +836,7 @@ int main(void)
         TEST(a_runtime_that_is_not_there),
         TEST(a_runtime_that_says_goodbye),
         TEST(a_client_that_is_gone_ends_its_held_call),
+        TEST(a_client_that_is_gone_while_the_runtime_reads_nothing),
         TEST(a_half_closed_client_gets_its_answer),
         TEST(the_events_of_a_half_closed_client_end),
         TEST(a_held_call_of_a_half_closed_client_goes_on),
