@@ -22,6 +22,8 @@ struct fd_store {
     struct handed *handed;
     size_t len;
     size_t promised;
+    char *untold[FD_STORE_UNTOLD_MAX]; /* names that the manager is to let go of */
+    size_t untold_len;
 };
 
 /* "FDSTOREREMOVE=1\nFDNAME=" and the name */
@@ -59,6 +61,8 @@ void fd_store_free(struct fd_store *store)
         free(store->handed[i].name);
     }
     free(store->handed);
+    for (size_t i = 0; i < store->untold_len; i++)
+        free(store->untold[i]);
     free(store);
 }
 
@@ -162,18 +166,61 @@ static int tell(const char *what, const char *name, const int *fds, size_t n)
     return service_manager_notify_with(state, fds, n);
 }
 
+#define REMOVE "FDSTOREREMOVE=1"
+
+/* 0, or -EAGAIN: some are still untold. */
+static int tell_untold(struct fd_store *store)
+{
+    size_t told = 0;
+
+    while (told < store->untold_len && tell(REMOVE, store->untold[told], NULL, 0) != -EAGAIN)
+        free(store->untold[told++]);
+    store->untold_len -= told;
+    memmove(store->untold, store->untold + told, store->untold_len * sizeof *store->untold);
+    return store->untold_len > 0 ? -EAGAIN : 0;
+}
+
+static void tell_later(struct fd_store *store, const char *name)
+{
+    char *copy = store->untold_len < FD_STORE_UNTOLD_MAX ? strdup(name) : NULL;
+
+    if (copy)
+        store->untold[store->untold_len++] = copy;
+}
+
+static bool is_untold(const struct fd_store *store, const char *name)
+{
+    for (size_t i = 0; i < store->untold_len; i++) {
+        if (strcmp(store->untold[i], name) == 0)
+            return true;
+    }
+    return false;
+}
+
+static int tell_in_order(struct fd_store *store, const char *what, const char *name, const int *fds,
+                         size_t n)
+{
+    int r = store ? tell_untold(store) : -ENOTCONN;
+
+    return r < 0 ? r : tell(what, name, fds, n);
+}
+
 int fd_store_put(struct fd_store *store, const char *name, int fd)
 {
-    return store ? tell("FDSTORE=1", name, &fd, 1) : -ENOTCONN;
+    return tell_in_order(store, "FDSTORE=1", name, &fd, 1);
 }
 
 /* FDPOLL=0: what belongs together goes together, and its owner sees what has become of a peer. */
 int fd_store_put_all(struct fd_store *store, const char *name, const int *fds, size_t n)
 {
-    return store ? tell("FDSTORE=1\nFDPOLL=0", name, fds, n) : -ENOTCONN;
+    return tell_in_order(store, "FDSTORE=1\nFDPOLL=0", name, fds, n);
 }
 
 int fd_store_remove(struct fd_store *store, const char *name)
 {
-    return store ? tell("FDSTOREREMOVE=1", name, NULL, 0) : -ENOTCONN;
+    int r = tell_in_order(store, REMOVE, name, NULL, 0);
+
+    if (r == -EAGAIN && !is_untold(store, name))
+        tell_later(store, name);
+    return r;
 }

@@ -13,8 +13,9 @@
  * What a socket unit passes comes in the same way, and is never put: it would come twice. The names
  * that we give contain '/', unlike those of units.
  *
- * Nothing blocks, and nothing here is retried: a manager that does not read makes -EAGAIN. A store
- * that is NULL has nothing and keeps nothing.
+ * Nothing blocks: a manager that does not read makes -EAGAIN. Only what it is to let go of is told
+ * again, before whatever comes next, since it would keep that for ever; all else is the caller's to
+ * try again. A store that is NULL has nothing and keeps nothing.
  */
 #ifndef SHIM_FD_STORE_H
 #define SHIM_FD_STORE_H
@@ -24,6 +25,7 @@
 
 /* systemd's own bound is 255; a name is of printable ASCII, without ':'. */
 #define FD_STORE_NAME_BYTES_MAX 255
+#define FD_STORE_UNTOLD_MAX 1024
 
 struct fd_store;
 
@@ -65,7 +67,8 @@ int fd_store_put(struct fd_store *store, const char *name, int fd)
 /* The same of several, under one name and in one message: all, or none. */
 int fd_store_put_all(struct fd_store *store, const char *name, const int *fds, size_t n)
     __attribute__((warn_unused_result));
-/* The manager is to let go of it. 0 or a negative errno, likewise. */
+/* The manager is to let go of it. 0 or a negative errno, likewise; after -EAGAIN it is told later,
+ * before anything else, of FD_STORE_UNTOLD_MAX at most. */
 int fd_store_remove(struct fd_store *store, const char *name);
 
 #endif

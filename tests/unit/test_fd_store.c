@@ -197,6 +197,34 @@ static void a_manager_that_does_not_read_blocks_nobody(void **state)
     manager_stop(manager);
 }
 
+/* What it did not hear of it would keep for ever: it is told with what comes next, before that. */
+static void what_could_not_be_removed_is_removed_later(void **state)
+{
+    struct fd_store *store = fd_store_new();
+    int manager = manager_start(), sent = 0;
+
+    (void)state;
+    while (fd_store_put(store, "a", manager) == 0)
+        sent++;
+    assert_int_equal(fd_store_remove(store, "b"), -EAGAIN);
+    assert_int_equal(fd_store_remove(store, "c"), -EAGAIN);
+    assert_int_equal(fd_store_remove(store, "b"), -EAGAIN);
+    assert_int_equal(fd_store_put(store, "b", manager), -EAGAIN);
+    for (; sent > 0; sent--)
+        close(manager_gets(manager, "FDSTORE=1\nFDNAME=a"));
+    manager_gets_nothing(manager);
+    assert_int_equal(fd_store_put(store, "b", manager), 0);
+    assert_int_equal(manager_gets(manager, "FDSTOREREMOVE=1\nFDNAME=b"), -1);
+    assert_int_equal(manager_gets(manager, "FDSTOREREMOVE=1\nFDNAME=c"), -1);
+    close(manager_gets(manager, "FDSTORE=1\nFDNAME=b"));
+    manager_gets_nothing(manager);
+    while (fd_store_put(store, "a", manager) == 0)
+        continue;
+    assert_int_equal(fd_store_remove(store, "d"), -EAGAIN); /* and never */
+    fd_store_free(store);
+    manager_stop(manager);
+}
+
 /* Runs `child` in a process of its own, with `count` pipes' ends as descriptors 3, 4, ... */
 static void in_child(size_t count, const char *names, const char *pid, void (*child)(void))
 {
@@ -388,6 +416,7 @@ int main(void)
         cmocka_unit_test(what_a_manager_has_promised),
         cmocka_unit_test(several_go_in_one_message),
         cmocka_unit_test(a_manager_that_does_not_read_blocks_nobody),
+        cmocka_unit_test(what_could_not_be_removed_is_removed_later),
         cmocka_unit_test(what_was_handed_over_is_taken_by_name),
         cmocka_unit_test(names_may_be_missing),
         cmocka_unit_test(what_is_another_process_s_is_left_alone),
