@@ -287,7 +287,10 @@ static void keep_no_more(struct connection *c)
 
 void connection_look_at_journal(struct connection *c)
 {
-    if (c->closing || c->finishing || !c->kept.journal)
+    if (c->closing || c->finishing)
+        return;
+    kept_tell(&c->kept, (const int[2]){c->ends[SESSION_CLIENT].fd, c->ends[SESSION_RUNTIME].fd});
+    if (!c->kept.journal)
         return;
     if (journal_is_due(c->kept.journal))
         connection_put_state(c, journal_state); /* or at a later moment */

@@ -1,5 +1,6 @@
 #include "shim/relay/kept.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -23,6 +24,7 @@ static size_t kept_now;
 
 static void count(struct kept *kept)
 {
+    kept->told = true;
     kept_now++;
     kept->sure = kept_now * PARTS + OTHERS_MAX <= fd_store_promised(kept->store);
 }
@@ -30,7 +32,6 @@ static void count(struct kept *kept)
 void kept_init(struct kept *kept, struct fd_store *store, const int sockets[2])
 {
     static unsigned number;
-    int fds[PARTS] = {sockets[0], sockets[1]};
 
     *kept = (struct kept){.store = store};
     if (!fd_store_usable(store))
@@ -38,20 +39,30 @@ void kept_init(struct kept *kept, struct fd_store *store, const int sockets[2])
     kept->journal = journal_new(sockets);
     if (!kept->journal)
         return;
-    fds[2] = journal_fd(kept->journal);
     /* Those of processes before this one have other names: they were made sooner. */
     snprintf(kept->name, sizeof kept->name, KEPT_CONNECTIONS "%" PRIu64 "-%u/", boot_now_ms(),
              number++);
-    if (fd_store_put_all(store, kept->name, fds, PARTS) < 0)
-        kept_leave(kept);
-    else
+    kept_tell(kept, sockets);
+}
+
+void kept_tell(struct kept *kept, const int sockets[2])
+{
+    int fds[PARTS] = {sockets[0], sockets[1]}, r;
+
+    if (!kept->journal || kept->told)
+        return;
+    fds[2] = journal_fd(kept->journal);
+    r = fd_store_put_all(kept->store, kept->name, fds, PARTS);
+    if (r == 0)
         count(kept);
+    else if (r != -EAGAIN)
+        kept_leave(kept);
     POINT("stored");
 }
 
 void kept_forget(struct kept *kept)
 {
-    if (!kept->journal)
+    if (!kept->journal || !kept->told)
         return;
     fd_store_remove(kept->store, kept->name);
     kept_now--;

@@ -22,7 +22,8 @@ extern const char KEPT_READER[];
 struct kept {
     struct fd_store *store;
     struct journal *journal; /* NULL: it is not kept */
-    bool sure;               /* the manager has promised to keep so many */
+    bool told;               /* the manager has it, or will read of it */
+    bool sure;               /* it has promised to keep so many */
     char name[KEPT_NAME_BYTES_MAX];
     int sockets[2]; /* by enum session_end, of one that was handed over */
 };
@@ -30,6 +31,9 @@ struct kept {
 /* The connection of these sockets, borrowed, is kept from now on if there is a manager to do
  * that. */
 void kept_init(struct kept *kept, struct fd_store *store, const int sockets[2]);
+
+/* Tells the manager, if it has not read for so long that it could not be told. */
+void kept_tell(struct kept *kept, const int sockets[2]);
 
 /*
  * The next one that was handed over and can be gone on with; its sockets are the caller's. False:

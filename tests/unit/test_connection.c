@@ -823,6 +823,35 @@ static void closed_while_it_connects(void **state)
     UNTIL(w, w->closed == 1 && w->client.ended);
 }
 
+static bool manager_gets(struct world *w, const char *text)
+{
+    char bytes[256];
+    ssize_t n;
+    bool is = false;
+
+    while ((n = recv(w->manager, bytes, sizeof bytes, MSG_DONTWAIT)) > 0)
+        is = is || memmem(bytes, (size_t)n, text, strlen(text));
+    return is;
+}
+
+static void a_manager_that_did_not_read_is_told_again(void **state)
+{
+    struct world *w = *state;
+
+    while (fd_store_put(w->world.store, "another/", w->manager) == 0)
+        continue;
+    connect_both(w);
+    client_calls(w, 1, "Version", "first");
+    UNTIL(w, has(&w->runtime, "first"));
+    assert_false(manager_gets(w, "FDNAME=relayed/"));
+    client_calls(w, 3, "Version", "second");
+    UNTIL(w, has(&w->runtime, "second"));
+    assert_true(manager_gets(w, "FDNAME=relayed/"));
+    client_calls(w, 5, "Version", "third");
+    UNTIL(w, has(&w->runtime, "third"));
+    assert_false(manager_gets(w, "FDNAME=relayed/"));
+}
+
 #define TEST(name)                                                                                 \
     cmocka_unit_test_setup_teardown(name, set_up, tear_down),                                      \
     {                                                                                              \
@@ -854,6 +883,8 @@ int main(void)
         TEST(a_client_that_dies_in_the_middle_of_an_answer),
         TEST(closed_by_the_owner),
         TEST(closed_while_it_connects),
+        cmocka_unit_test_setup_teardown(a_manager_that_did_not_read_is_told_again, set_up_kept,
+                                        tear_down),
     };
 
     uv_loop_t loop;
