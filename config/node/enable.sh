@@ -134,6 +134,10 @@ plan_kubelet() {
     kubelet_drop_in_text >"$work/drop-in"
     stage "$work/drop-in" "$kubelet_drop_in" 644
     kubelet_command_changes || under_way "$kubelet_drop_in" || kubelet_restarts=no
+    # One of ours of which nothing is noted, since the store was lost, is nothing that was there before.
+    if [ -z "${original[$kubelet_drop_in]:-}" ] && grep -qsx "$DROP_IN_BEGINS.*" "$root$kubelet_drop_in"; then
+        claim "$kubelet_drop_in"
+    fi
     change_unless_edited "$kubelet_drop_in" "$work/new$kubelet_drop_in"
     if is_changed "$kubelet_drop_in" && exists "$root$kubelet_drop_in" &&
         [ "$kubelet_restarts" = yes ]; then

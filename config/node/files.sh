@@ -89,6 +89,9 @@ edited() {
     esac
 }
 
+# claim PATH: what is there is ours, and nothing was there before.
+claim() { original[$1]=absent installed[$1]=$(fingerprint "$root$1"); }
+
 # ---- changes ----
 
 # stays_in_root DIR: an absolute link below --root is the image's own, and would lead out of it here.

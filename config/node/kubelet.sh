@@ -331,11 +331,13 @@ ExecStartPre=-/bin/sh -c 'echo "${hash%% *}  $1" | sha256sum --status -c || echo
 END
 }
 
+DROP_IN_BEGINS="# Made by cri-device-shimctl node enable:"
+
 # The drop-in: the unit's own ExecStart= with one argument more; the last of a kind counts.
 # Not by KUBELET_EXTRA_ARGS: only kubeadm's unit has it, and its file belongs to the administrator.
 kubelet_drop_in_text() {
     cat <<END
-# Made by cri-device-shimctl node enable: the kubelet uses the runtime through the shim.
+$DROP_IN_BEGINS the kubelet uses the runtime through the shim.
 # ExecStart= is the one of $kubelet_exec_from with the last argument added; should that one
 # change, run that again.
 [Unit]

@@ -109,7 +109,7 @@ start_services() {
 
 restart_kubelet() {
     control daemon-reload
-    [ "$verb" = disable ] || check_kubelet_command
+    check_kubelet_command
     if is_live && ! systemctl --quiet is-active kubelet.service; then
         say "kubelet.service does not run; its settings count from its next start"
         return 0
@@ -123,10 +123,15 @@ restart_kubelet() {
 # That systemd has understood the kubelet's unit as we have.
 check_kubelet_command() {
     [ "$dry_run" = no ] && is_live || return 0
-    systemctl show -p ExecStart --value kubelet.service |
-        grep -qF -- "--container-runtime-endpoint=unix://$listen" ||
-        die "$kubelet_drop_in has no effect: something else sets ExecStart=;" \
-            "see systemctl cat kubelet.service"
+    if systemctl show -p ExecStart --value kubelet.service |
+        grep -qF -- "--container-runtime-endpoint=unix://$listen"; then
+        [ "$verb" != disable ] ||
+            die "kubelet.service would go on using the shim's socket; see systemctl cat kubelet.service"
+    else
+        [ "$verb" = disable ] ||
+            die "$kubelet_drop_in has no effect: something else sets ExecStart=;" \
+                "see systemctl cat kubelet.service"
+    fi
 }
 
 # The kubelet's process, and how often systemd has started one by itself.
