@@ -302,15 +302,21 @@ commit_changes() {
     recorded=no
 }
 
-# Takes back what this run has changed.
+# Takes back what this run has changed; false: not all of it.
 roll_back() {
-    local i
+    local i path status=0
     for ((i = ${#applied[@]} - 1; i >= 0; i--)); do
-        put "$work/undo${applied[i]}" "${applied[i]}" ||
-            printf 'not put back: %s\n' "$root${applied[i]}" >&2
+        path=${applied[i]}
+        if [ "$(fingerprint "$root$path")" != "$(fingerprint "$work/undo$path")" ] &&
+            ! put "$work/undo$path" "$path"; then
+            printf 'not put back: %s\n' "$root$path" >&2
+            status=1
+        fi
     done
-    if [ -f "$work/manifest" ]; then
-        # On a disk that is full the one that is there goes on: it has what was before, too.
+    # Where that does not do, the manifest of this run goes on: it has what was before, too.
+    if [ $status -ne 0 ]; then
+        return $status
+    elif [ -f "$work/manifest" ]; then
         cp -a "$work/manifest" "$store/manifest.new" && mv -f "$store/manifest.new" "$store/manifest"
     elif [ "$recorded" = yes ]; then
         rm -rf "$store/manifest" "$store/manifest.new" "$store/backup"

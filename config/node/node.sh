@@ -163,7 +163,7 @@ is_new() {
 
 # The end of every run. If it failed, everything is put back and runs as before.
 finish() {
-    local status=$? unit i back=()
+    local status=$? unit i back=() result="all changes were taken back"
     trap - EXIT INT TERM HUP
     trap '' PIPE # who reads this may be gone
     set +e
@@ -172,14 +172,14 @@ finish() {
             unit=${restarted[i]}
             ! is_new "$unit" || systemctl stop "$unit"
         done
-        roll_back
+        roll_back || result="of the changes those named above are still there, the others were taken back"
         for unit in "${restarted[@]}"; do
             is_new "$unit" || back+=("$unit")
         done
         [ ${#restarted[@]} -eq 0 ] || systemctl daemon-reload
         [ ${#back[@]} -eq 0 ] || systemctl restart "${back[@]}"
         [ "$logind_told" = no ] || systemctl kill --signal=HUP "$LOGIND_UNIT"
-        printf 'error: all changes were taken back\n' >&2
+        printf 'error: %s\n' "$result" >&2
     fi
     rm -rf "$work"
     exit $status

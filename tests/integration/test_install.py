@@ -1056,6 +1056,31 @@ def test_full_disk_while_all_is_taken_back(one, directory):
     assert one.tree() == before
 
 
+def test_what_cannot_be_taken_back(one, directory):
+    """Is said, and nothing else than is so; the next run finds it."""
+    before = one.tree()
+    one.install()
+    tools = directory / "full"
+    tools.mkdir()
+    (tools / "mv").write_text('#!/bin/sh\ncase $* in *shim-bridge) exit 1 ;; esac\nexec /bin/mv "$@"\n')
+    (tools / "cp").write_text(f'#!/bin/sh\ncase $* in */undo/{DAEMON}\\ {one.root}/*) exit 1 ;; esac\nexec /bin/cp "$@"\n')
+    for tool in tools.iterdir():
+        tool.chmod(0o755)
+    for name in ("cri-device-shim", "cri-device-shim-bridge"):
+        one.build_binary(name, "two")
+    done = one.run(env={"PATH": f"{tools}:{os.environ['PATH']}"})
+    assert f"not put back: {one.root}/{DAEMON}\n" in done.stderr
+    assert "those named above are still there" in done.stderr and "all changes were taken back" not in done.stderr
+    assert "# two" in one.read(DAEMON) and "# one" in one.read(BRIDGE)
+    again = copy_of(one, directory / "again")
+    again.build_binary("cri-device-shim-bridge", "two")
+    again.install()
+    assert "# one" in again.read(DAEMON) and "# two" in again.read(BRIDGE)
+    for node in (one, again):
+        node.install("--uninstall")
+        assert node.tree() == before
+
+
 def test_what_is_kept_is_on_the_disk(one, directory):
     """Before it is noted that it is, and before what takes its place."""
     one.write(DAEMON, "an older one", 0o750)
