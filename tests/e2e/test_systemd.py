@@ -4,6 +4,7 @@ and they start, restart and go in the order that a node needs."""
 import concurrent.futures
 import os
 import shutil
+import subprocess
 import threading
 import time
 
@@ -282,6 +283,65 @@ def test_what_the_units_take_away(node):
         assert node.property(unit, "OOMScoreAdjust") == "-999"  # as containerd's
         network = node.run("readlink", f"/proc/{pid}/ns/net").stdout
         assert network != node.run("readlink", "/proc/1/ns/net").stdout
+
+
+KUBELET_UNIT = r"""[Service]
+Environment="A=--a --b='c d'" B=x "C=one two"
+Environment=D='q r' E=a\\ b
+EnvironmentFile=-/etc/kubelet.d/*.env
+EnvironmentFile=/etc/kubelet.env
+EnvironmentFile=-/etc/none.env
+ExecStart=/usr/local/bin/kubelet $A --x=${B} "$C" '${C}' ${C} pre${D}post \
+# a comment within
+  --quoted="a b" 'single $B' "dou\"ble" $E $NONE ${NONE} $F $G --h=${H} $I \
+  $J $K ${K} $L $M $O $Q $S $T ${T} $U $W $X $Y ${Y} $Z
+"""
+KUBELET_VARIABLES = r"""# c \
+# A=comment
+; F=no
+F="b \"q\" \$h \x \
+c" 'd e' f
+ G = x\ y"z"  
+export H=1
+I=
+J='multi
+  line --j'
+K=a # b
+L="x" # y
+M=a"b c"d
+O=\
+Q=v\
+w
+S="unclosed
+T=1"
+1N=2
+U P=3
+W='a'"b"c
+X=  lead
+  # indented comment \
+Y=after comment
+Z=tab	in
+"""
+
+
+def test_the_kubelets_arguments_are_read_as_systemd_reads_them(directory, closing):
+    """From units and files of variables in every form."""
+    node = closing(InstalledNode(directory))
+    for path, text in {"etc/systemd/system/kubelet.service": KUBELET_UNIT,
+                       "etc/kubelet.env": KUBELET_VARIABLES, "etc/kubelet.d/1.env": "B=y\nH=5\n", "etc/kubelet.d/2.env": "H=6\r\n",
+                       "usr/local/bin/kubelet": "#!/bin/sh\nprintf '%s\\0' \"$@\" >/var/log/arguments\nexec sleep infinity\n"}.items():
+        (node.root / path).parent.mkdir(exist_ok=True)
+        (node.root / path).write_text(text)
+    node.start()
+    node.run("systemctl", "start", "kubelet.service")
+    wait_until((node.root / "var/log/arguments").exists, "the kubelet has written its arguments")
+    script = """set -eu; root=$0 kubelet_drop_in=/none listen=/none; exists() { [ -e "$1" ]; }; die() { echo "$*" >&2; exit 1; }
+        cd "$1"; . ./drop_ins.sh; . ./kubelet.sh; find_unit; read_unit; read_arguments; printf '%s\\0' "${kubelet_argv[@]}" """
+    done = subprocess.run(["bash", "-c", script, node.root, ROOT / "config/node"], check=True, capture_output=True, text=True,
+                          timeout=60, env={**os.environ, "LC_ALL": "C"})
+    given = (node.root / "var/log/arguments").read_text().split("\0")
+    assert [" ".join(word.split()) for word in done.stdout.split("\0")] == [" ".join(word.split()) for word in given]
+    assert len(given) > 25
 
 
 def test_directories_below_home(directory, closing):
