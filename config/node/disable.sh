@@ -93,7 +93,7 @@ say_shown() {
 check_users() {
     [ -z "${original[$kubelet_drop_in]:-}" ] || return 0
     say "a kubelet that something else starts must be using its runtime's socket again"
-    is_live && any_runs && command -v ss >/dev/null && shim_is_used || return 0
+    is_live && any_runs && shim_is_used || return 0
     [ "$force" = yes ] || [ "$dry_run" = yes ] ||
         die "somebody is connected to $listen: a kubelet that would lose its runtime, or another" \
             "program (ss -xp shows the process); end that first, or say --force"

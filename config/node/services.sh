@@ -137,9 +137,13 @@ check_kubelet_command() {
 # The kubelet's process, and how often systemd has started one by itself.
 kubelet_life() { systemctl show -p MainPID -p NRestarts --value kubelet.service; }
 
-# Whether somebody is connected to the shim; without ss nobody can tell.
+# Whether somebody is connected to the shim. A node may be without ss.
 shim_is_used() {
-    ! command -v ss >/dev/null || [ -n "$(ss -xH state established src "$listen")" ]
+    if command -v ss >/dev/null; then
+        [ -n "$(ss -xH state established src "$listen")" ]
+    else
+        awk -v path="$listen" '$NF == path && $6 == "03" { used = 1 } END { exit !used }' /proc/net/unix
+    fi
 }
 
 # A kubelet that cannot reach its runtime ends, sooner or later; one that goes on for some seconds,

@@ -1620,6 +1620,26 @@ def test_disable_under_a_kubelet_that_something_else_starts(live):
     assert live.active() == {"kubelet.service"}
 
 
+@pytest.mark.parametrize("has_ss", [True, False])
+def test_who_is_connected(directory, has_ss):
+    """Is seen without ss, too."""
+    path = f"{directory}/s.sock"
+    script = f"command() {{ {'builtin command' if has_ss else 'false'} \"$@\"; }}; listen=$1; . {ROOT}/config/node/services.sh; shim_is_used"
+
+    def used():
+        return subprocess.run(["bash", "-c", script, "-", path], check=False, timeout=60).returncode == 0
+
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(path)
+        listener.listen()
+        assert not used()
+        with socket.socket(socket.AF_UNIX) as client:
+            client.connect(path)
+            with listener.accept()[0]:
+                assert used()
+        assert not used()
+
+
 def test_uninstall_of_a_node_without_pods(live):
     live.install()
     shutil.rmtree(live.root / "var/log/pods")
