@@ -20,8 +20,9 @@ TEST_PACKAGES=(
     curl dpkg-dev file git
     cppcheck codespell python3-pyflakes valgrind
 )
-# Of config/kubernetes/image.sh.
-IMAGE_PACKAGES=(binutils buildah busybox-static patchelf)
+# Of config/kubernetes/image.sh. Debian 13's buildah makes no image without netavark, which one of its packages
+# only recommends.
+IMAGE_PACKAGES=(binutils buildah busybox-static netavark patchelf)
 PACKAGE_TEST_PACKAGES=(lintian debootstrap) # of the tests' level "package": they bring a hundred others
 
 # packages_missing NAME...: prints those that are not installed. A node's runtime may be of a package from

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Builds the image that config/kubernetes installs nodes from, of what was built of this tree. On
-# Debian 12, with buildah, binutils and patchelf.
+# Debian 12, with buildah (later ones want netavark, too), binutils and patchelf.
 #
 #   config/kubernetes/image.sh [--build DIR] NAME[:TAG]      into buildah's images; then buildah push
 #   config/kubernetes/image.sh [--build DIR] --stage DIR     only what is in it, for another builder:
