@@ -292,7 +292,9 @@ void connection_look_at_journal(struct connection *c)
     kept_tell(&c->kept, (const int[2]){c->ends[SESSION_CLIENT].fd, c->ends[SESSION_RUNTIME].fd});
     if (!c->kept.journal)
         return;
-    if (journal_is_due(c->kept.journal))
+    if (journal_is_due(c->kept.journal, session_held(c->session) +
+                                            buffer_len(&c->ends[SESSION_CLIENT].waiting) +
+                                            buffer_len(&c->ends[SESSION_RUNTIME].waiting)))
         connection_put_state(c, journal_state); /* or at a later moment */
     if (journal_is_over(c->kept.journal))
         keep_no_more(c);

@@ -237,17 +237,12 @@ ssize_t journal_write(struct journal *j, enum session_end to, int fd, const stru
     return r;
 }
 
-static size_t state_bytes(const struct state_head *h)
-{
-    return h->session_len + h->unsent_len[0] + h->unsent_len[1];
-}
-
-bool journal_is_due(const struct journal *j)
+bool journal_is_due(const struct journal *j, size_t state_bytes)
 {
     size_t events = end_of(j);
 
-    return events >= JOURNAL_EVENTS_BYTES && (events >= JOURNAL_EVENTS_BYTES_MOST ||
-                                              events >= state_bytes(&j->head->states[state_of(j)]));
+    return events >= JOURNAL_EVENTS_BYTES &&
+           (events >= JOURNAL_EVENTS_BYTES_MOST || events >= state_bytes);
 }
 
 bool journal_is_over(const struct journal *j)
@@ -261,6 +256,11 @@ static void give_back(struct journal *j, size_t at, size_t used, size_t max)
     if (used > KEPT_BYTES)
         fallocate(j->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)(at + KEPT_BYTES),
                   (off_t)(max - KEPT_BYTES));
+}
+
+static size_t state_bytes(const struct state_head *h)
+{
+    return h->session_len + h->unsent_len[0] + h->unsent_len[1];
 }
 
 void journal_state(struct journal *j, const struct buffer *session, const struct buffer unsent[2],

@@ -9,7 +9,7 @@
  * says how many were (read_count.h); of writes the memory says so (exact_io.h). Bytes that went on
  * without a look, and that the other end has taken, are no event any more: what they came to
  * (session_passed()) takes their place. When JOURNAL_EVENTS_BYTES of events have come, or as many as
- * a larger state has, the next state does.
+ * a larger state will have, the next state does.
  *
  * The memory is of one release. A process that ends as it should leaves something plainer in its
  * place (journal_move()): a state behind which nothing has come, that other releases read, too.
@@ -30,8 +30,8 @@
 #include "shim/relay/session.h"
 
 /* Events after which a state is due: few enough that what is read always comes to memory that is
- * still in the processor's cache; a state costs less than that saves. Behind a larger state it is as
- * many as that has, up to the second number, so that what is held while more comes is not written
+ * still in the processor's cache; a state costs less than that saves. Of a larger state it is as many
+ * as that will have, up to the second number, so that what is held while more comes is not written
  * again and again. */
 #define JOURNAL_EVENTS_BYTES (32 * 1024)
 #define JOURNAL_EVENTS_BYTES_MOST (16 * 1024 * 1024)
@@ -87,8 +87,8 @@ void journal_decide(struct journal *j, uint32_t told, const struct session_decis
 ssize_t journal_write(struct journal *j, enum session_end to, int fd, const struct iovec *pieces,
                       int n) __attribute__((warn_unused_result));
 
-/* Whether a state is due. */
-bool journal_is_due(const struct journal *j);
+/* Whether a state is due that will have some `state_bytes`. */
+bool journal_is_due(const struct journal *j, size_t state_bytes);
 
 /* The state between two events, in the place of all that is in it: what session_freeze() says, and
  * for each end what it has not yet taken of what was put out. */

@@ -386,6 +386,12 @@ size_t session_waiting(const struct session *s, enum session_end to)
     return buffer_len(&s->sides[session_other(to)].lane.inject);
 }
 
+size_t session_held(const struct session *s)
+{
+    return (size_t)s->windows.flow.pending + s->request_bytes + session_waiting(s, SESSION_CLIENT) +
+           session_waiting(s, SESSION_RUNTIME);
+}
+
 bool session_is_within_block(const struct session *s, enum session_end from)
 {
     return s->sides[from].lane.in_block;

@@ -233,6 +233,10 @@ bool session_is_within_block(const struct session *s, enum session_end from);
 /* Bytes of our own frames for `to` that wait until the frame that passes is over. */
 size_t session_waiting(const struct session *s, enum session_end to);
 
+/* Bytes of calls, and of our own frames, that are held: most of what session_freeze() writes, if
+ * that is much. */
+size_t session_held(const struct session *s);
+
 /*
  * The state of a session between two feeds, appended to `out`, for session_thaw() to go on from, in
  * another process perhaps. What the connection keeps (bytes that an end has not taken) is not in

@@ -186,7 +186,7 @@ static void relay(struct bench *b, enum session_end from)
         return;
     journal_done(b->journal, b->put_out,
                  b->way == JOURNAL && session_passed(b->session, from, &passed) ? &passed : NULL);
-    if (journal_is_due(b->journal))
+    if (journal_is_due(b->journal, session_held(b->session)))
         put_state(b);
 }
 

@@ -56,6 +56,37 @@ SCENARIO(bytes_behind_the_first_message_follow_it)
     saw(w, RUNTIME, HEAD(1) "DATA 1 28 .....<fragment>abc.....ztail END\n");
 }
 
+/* It is what a state has beside some hundred bytes. */
+static void expect_held(struct world *w, size_t bytes)
+{
+    struct buffer state = {0};
+
+    assert_int_equal(session_freeze(w->session, &state), 0);
+    assert_in_range(session_held(w->session), bytes, bytes + 100);
+    assert_in_range(buffer_len(&state), bytes, bytes + 3000);
+    buffer_fini(&state);
+}
+
+ONCE(what_is_held_is_counted)
+{
+    expect_held(w, 0);
+    request(w, 1, CREATE);
+    fill(w, 1, 5, 0);
+    fill(w, 1, 30000, 0);
+    feed(w, CLIENT);
+    expect_held(w, 30005);
+    request(w, 3, "StopPodSandbox");
+    data(w, 3, "\0\0\x20\0\0", 5, 0);
+    fill(w, 3, 20000, 0);
+    feed(w, CLIENT);
+    expect_held(w, 50010);
+    h2_rst(&w->out, 1, 8);
+    h2_rst(&w->out, 3, 8);
+    feed(w, CLIENT);
+    expect_held(w, 0);
+    move_on(w);
+}
+
 SCENARIO(a_larger_message_waits_for_the_windows)
 {
     char *large = calloc(1, 100000);
@@ -202,6 +233,7 @@ int main(void)
         cmocka_unit_test(a_fragment_comes_first),
         cmocka_unit_test(another_message_takes_its_place),
         cmocka_unit_test(bytes_behind_the_first_message_follow_it),
+        cmocka_unit_test(what_is_held_is_counted),
         cmocka_unit_test(a_larger_message_waits_for_the_windows),
         cmocka_unit_test(what_follows_a_forwarded_message_waits_for_the_stream_window),
         cmocka_unit_test(a_relayed_call_waits_for_the_connection_window),
