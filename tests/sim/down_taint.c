@@ -114,6 +114,12 @@ void down_taint_spared(struct down_world *d, struct dw_pod *pod)
     count_add(COUNT_DOWN_SPARED);
     check_that(d->w, !must_go(d, pod), "nobody is let go whose device is tainted: u%u", pod->uid);
     pod->asks[DW_EVICTION] = DW_NOT_ASKED;
+    if (pod->asks[DW_OPERATOR] == DW_NOT_ASKED && pod->asks[DW_SHUTDOWN] != DW_NOT_ASKED &&
+        pod->asked_ms == d->now_ms) {
+        pod->due_ms =
+            0; /* what was sent goes with the last who asks, perhaps just before this one */
+        pod->vague = true;
+    }
 }
 
 /* What an earlier shim has asked for is not begun before a list has shown who is there, nor while
