@@ -18,6 +18,7 @@
 # directory, without '/' at its end), $store and $work (a scratch directory).
 
 declare -A original=() installed=()
+declare -A inside=() # directories that are known to be below $root
 made_dirs_before=0
 made_dirs=() # on the node, in the order of their making
 change_paths=() change_goals=() change_prints=() # these of the goals
@@ -96,9 +97,10 @@ claim() { original[$1]=absent installed[$1]=$(fingerprint "$root$1"); }
 
 # stays_in_root DIR: an absolute link below --root is the image's own, and would lead out of it here.
 stays_in_root() {
-    [ -n "$root" ] || return 0
+    [ -n "$root" ] && [ -z "${inside[$1]:-}" ] || return 0
     [[ $(realpath -m -- "$root$1")/ == "$(realpath -- "$root")"/* ]] ||
         die "$1 leads out of $root, by an absolute link: say where it is by --prefix, or run this within"
+    inside[$1]=yes
 }
 
 under_way() { [[ ${installed[$1]:-} == *" "* ]]; }
