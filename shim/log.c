@@ -184,15 +184,16 @@ static bool put(const struct log_line *line)
 {
     char bytes[LOG_LINE_BYTES_MAX];
     enum log_form form = form_now();
+    size_t len = log_line_put(form, line, bytes);
     int r;
 
     if (form == LOG_FORM_JOURNAL) {
-        r = put_journal(bytes, log_line_put(form, line, bytes));
+        r = put_journal(bytes, len);
         if (!is_away(r))
             return r == 0;
-        form = is_journal() ? LOG_FORM_SYSLOG : LOG_FORM_PLAIN;
+        len = log_line_put(is_journal() ? LOG_FORM_SYSLOG : LOG_FORM_PLAIN, line, bytes);
     }
-    return put_stderr(bytes, log_line_put(form, line, bytes));
+    return put_stderr(bytes, len);
 }
 
 /* ---- what was counted ---- */

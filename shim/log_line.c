@@ -34,7 +34,8 @@ static void put_text(struct writer *w, const char *text)
 #define put_time(w, tm, format)                                                                    \
     do {                                                                                           \
         char time_text[64];                                                                        \
-        put(w, time_text, strftime(time_text, sizeof time_text, format, tm));                      \
+        size_t time_len = strftime(time_text, sizeof time_text, format, tm);                       \
+        put(w, time_text, time_len);                                                               \
     } while (0)
 
 static void put_ms(struct writer *w, const struct timespec *now)

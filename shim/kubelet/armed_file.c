@@ -31,6 +31,7 @@ static int write_file(const char *path, const char *boot_id, const struct kubele
     const struct kubelet *kubelet;
     size_t len = 0;
 
+    text[0] = '\0';
     TAILQ_FOREACH(kubelet, &kubelets->list, entry)
     {
         if (kubelet->state != KUBELET_OPEN)

@@ -250,7 +250,8 @@ static size_t integer(uint8_t *out, uint8_t first, unsigned bits, size_t value)
 static int put_text(struct buffer *block, const uint8_t *text, size_t len)
 {
     uint8_t head[INTEGER_BYTES_MAX];
-    int r = buffer_put(block, head, integer(head, 0, 7, len));
+    size_t head_len = integer(head, 0, 7, len);
+    int r = buffer_put(block, head, head_len);
 
     return r < 0 ? r : buffer_put(block, text, len);
 }
@@ -259,7 +260,8 @@ static int put_table(const struct header_listener *l, struct buffer *block)
 {
     size_t size = nghttp2_hd_inflate_get_max_dynamic_table_size(l->inflater);
     uint8_t head[INTEGER_BYTES_MAX];
-    int r = buffer_put(block, head, integer(head, 0x20, 5, size + (l->lowered >= 0)));
+    size_t head_len = integer(head, 0x20, 5, size + (l->lowered >= 0));
+    int r = buffer_put(block, head, head_len);
 
     for (size_t i = nghttp2_hd_inflate_get_num_table_entries(l->inflater);
          r == 0 && i > STATIC_ENTRIES; i--) {

@@ -85,6 +85,8 @@ def test_cppcheck_finds_nothing(room):
         ["cppcheck", "--quiet", "--enable=warning,performance,portability", "--inline-suppr", "--error-exitcode=1",
          "--suppress=varFuncNullUB",  # it reads no <stddef.h>, by which NULL is a pointer: (void *)0
          "--suppress=normalCheckLevelMaxBranches",  # that a newer one has looked at some of many branches only
+         # A newer one does not see that a condition on what came of the memory is one on the memory; gcc's analyzer does.
+         "--suppress=nullPointerOutOfMemory",
          "-D_GNU_SOURCE", '-DSHIM_VERSION="0"', f"-I{ROOT}", *(f"--include={path}" for path in MACROS),
          "--template={file}:{line}: {severity} {id}: {message}",
          *(one.name for one in OURS if one.language == "c" and one.room == room)],
