@@ -34,21 +34,24 @@ static void name_of(const struct kept_connection *connection,
              connection->service->name, kept_socket_cookie(connection->kept));
 }
 
+/* One that does not read is told with the next bytes that come. */
 static void store(struct kept_connection *connection)
 {
     struct fd_store *store = connection->service->store;
     char name[FD_STORE_NAME_BYTES_MAX + 1];
-    int fds[KEPT_DESCRIPTORS];
+    int fds[KEPT_DESCRIPTORS], err;
 
-    if (!store || !fd_store_usable(store))
+    if (connection->told || !store || !fd_store_usable(store))
         return;
     for (int i = 0; i < KEPT_DESCRIPTORS; i++)
         fds[i] = kept_socket_fd(connection->kept, (enum kept_descriptor)i);
     name_of(connection, name);
-    if (fd_store_put_all(store, name, fds, KEPT_DESCRIPTORS) < 0)
-        log_debug("%s: a connection is not kept", connection->service->name);
-    else
+    err = fd_store_put_all(store, name, fds, KEPT_DESCRIPTORS);
+    connection->told = err != -EAGAIN;
+    if (err == 0)
         connection->reader.kept = fd_store_promised(store) > 0;
+    else if (connection->told)
+        log_debug("%s: a connection is not kept", connection->service->name);
 }
 
 static void unstore(const struct kept_connection *connection)
@@ -56,7 +59,7 @@ static void unstore(const struct kept_connection *connection)
     struct fd_store *store = connection->service->store;
     char name[FD_STORE_NAME_BYTES_MAX + 1];
 
-    if (!store || !fd_store_usable(store))
+    if (!connection->told || !store || !fd_store_usable(store))
         return;
     name_of(connection, name);
     (void)!fd_store_remove(store, name);
@@ -204,6 +207,7 @@ static void on_poll(uv_poll_t *poll, int status, int events)
     struct kept_connection *connection = poll->data;
 
     (void)events;
+    store(connection);
     if (status < 0)
         lose(connection, uv_strerror(status));
     else
@@ -227,8 +231,11 @@ static int begin(const struct kept_service *service, struct kept_socket *kept, b
     int err = -ENOMEM;
 
     if (connection) {
-        *connection = (struct kept_connection){
-            .service = service, .kept = kept, .resumed = resumed, .poll.data = connection};
+        *connection = (struct kept_connection){.service = service,
+                                               .kept = kept,
+                                               .resumed = resumed,
+                                               .told = resumed,
+                                               .poll.data = connection};
         err = h2_reader_init(&connection->reader, service->paths, service->methods_len);
     }
     if (!err)

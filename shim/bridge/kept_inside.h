@@ -27,6 +27,7 @@ struct kept_connection {
     struct h2_reader reader;
     uv_poll_t poll;
     bool resumed, ended;
+    bool told; /* the manager has it, or will read of it, or never keeps it */
     struct ucred peer;
     struct kept_call calls[H2_STREAMS_MAX];
     bool large[H2_STREAMS_MAX]; /* what its place has taken is worth giving back */

@@ -17,7 +17,7 @@ unit_test(test_bridge_endpoint test_bridge_endpoint.c shim_bridge shim_fd_store 
 unit_test(test_bridge_enrolment test_bridge_enrolment.c shim_bridge test_rpc_fixture)
 unit_test(test_bridge_own_settings test_bridge_own_settings.c shim_bridge shim_settings)
 unit_test(test_bridge_kept_socket test_bridge_kept_socket.c alloc_fail)
-unit_test(test_bridge_kept_server test_bridge_kept_server.c shim_bridge test_rpc_fixture)
+unit_test(test_bridge_kept_server test_bridge_kept_server.c notify_socket shim_bridge shim_fd_store test_rpc_fixture)
 unit_test(test_bridge_kept_layout test_bridge_kept_layout.c shim_bridge)
 unit_test(test_bridge_kubelet test_bridge_kubelet.c shim_bridge shim_fd_store test_rpc_fixture)
 unit_test(test_bridge_h2 test_bridge_h2.c shim_bridge shim_rpc PkgConfig::NGHTTP2)

@@ -1,5 +1,5 @@
 /* shim/bridge/kept_server.c, kept_connection.c: a client that goes while nothing more can be written to
- * it, and one that holds too much. */
+ * it, one that holds too much, and a service manager that does not read. */
 #include "tests/unit/test_wait.h"
 
 #include <errno.h>
@@ -8,6 +8,8 @@
 #include <unistd.h>
 
 #include "cri-proto/deviceplugin_v1beta1.pb-c.h"
+#include "notify_socket.h"
+#include "shim/bridge/kept_connection.h"
 #include "shim/bridge/kept_server.h"
 
 #define PATH "/s/Wait"
@@ -19,6 +21,8 @@ struct fixture {
     struct kept_call *call; /* not answered */
     bool cancelled;
     int fd; /* the client's */
+    struct fd_store *store;
+    int manager; /* where it keeps descriptors; only with `store` */
 };
 
 static void on_cancelled(void *user)
@@ -50,14 +54,16 @@ static int connect_to(const struct fixture *f)
     return fd;
 }
 
-static int setup(void **state)
+static int setup_with(void **state, struct fd_store *store)
 {
     struct fixture *f = calloc(1, sizeof *f);
     struct socket_place place = {.name = NAME};
 
+    f->store = store;
+    f->manager = store ? manager_start() : -1;
     f->world = world_new();
     place.dir = f->world->dir;
-    f->server = kept_server_new(&f->world->loop, &place, NULL, METHODS, 1, f);
+    f->server = kept_server_new(&f->world->loop, &place, store, METHODS, 1, f);
     assert_non_null(f->server);
     kept_server_go_on(f->server);
     assert_int_equal(kept_server_listen(f->server), 1);
@@ -66,12 +72,25 @@ static int setup(void **state)
     return 0;
 }
 
+static int setup(void **state)
+{
+    return setup_with(state, NULL);
+}
+
+static int setup_kept(void **state)
+{
+    return setup_with(state, fd_store_new());
+}
+
 static int teardown(void **state)
 {
     struct fixture *f = *state;
 
     kept_server_close(f->server, false);
     world_free(f->world);
+    if (f->store)
+        manager_stop(f->manager);
+    fd_store_free(f->store);
     free(f);
     return 0;
 }
@@ -192,12 +211,46 @@ static void who_holds_most_goes(void **state)
     WAIT(f->world, !kept_server_is_connected(f->server));
 }
 
+/* Whether it was sent this; all that it was sent is read. */
+static bool manager_has(const struct fixture *f, const char *text)
+{
+    char bytes[256];
+    bool has = false;
+    ssize_t n;
+
+    while ((n = recv(f->manager, bytes, sizeof bytes, MSG_DONTWAIT)) > 0)
+        has = has || memmem(bytes, (size_t)n, text, strlen(text));
+    return has;
+}
+
+static void a_manager_that_did_not_read_is_told_with_the_next_bytes(void **state)
+{
+    struct fixture *f = *state;
+
+    while (fd_store_put(f->store, "another/", f->manager) == 0)
+        ;
+    call(f);
+    assert_false(manager_has(f, "FDNAME=" KEPT_CONNECTIONS));
+    world_settle(f->world);
+    assert_int_equal(send(f->fd, PING, sizeof PING, MSG_NOSIGNAL), sizeof PING);
+    world_settle(f->world);
+    assert_true(manager_has(f, "FDNAME=" KEPT_CONNECTIONS));
+    assert_int_equal(send(f->fd, PING, sizeof PING, MSG_NOSIGNAL), sizeof PING);
+    world_settle(f->world);
+    assert_false(manager_has(f, "FDNAME=" KEPT_CONNECTIONS)); /* once */
+    close(f->fd);
+    WAIT(f->world, !kept_server_is_connected(f->server));
+    assert_true(manager_has(f, "FDSTOREREMOVE=1"));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(goes_while_it_is_answered, setup, teardown),
         cmocka_unit_test_setup_teardown(goes_before_it_is_answered, setup, teardown),
         cmocka_unit_test_setup_teardown(who_holds_most_goes, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_manager_that_did_not_read_is_told_with_the_next_bytes,
+                                        setup_kept, teardown),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
