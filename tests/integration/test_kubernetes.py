@@ -52,6 +52,8 @@ def test_a_pod_has_no_more_than_it_needs(verb):
     security = container["securityContext"]
     assert security["capabilities"] == {"drop": ["ALL"], "add": ["SYS_CHROOT"]}
     assert security["readOnlyRootFilesystem"] and not security["allowPrivilegeEscalation"]
+    # Who may speak with systemd, where either of them is on.
+    assert security["seLinuxOptions"] == {"type": "spc_t"} and security["appArmorProfile"] == {"type": "Unconfined"}
     assert "privileged" not in security and security["seccompProfile"] == {"type": "RuntimeDefault"}
     assert {one["name"]: one.get("readOnly", False) for one in container["volumeMounts"]} == {
         "node": True, "run": False}
