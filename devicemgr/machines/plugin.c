@@ -36,12 +36,12 @@ static void store_stop(struct state *state, struct resource *resource)
 
 /* ---- two names at one socket: a plugin may have both, or has changed from one to the other ---- */
 
-/* Whether these are two whose plugins were dialled at one socket last. */
+/* Whether these are two whose plugins were dialled at one socket last; the other's was. */
 static bool share_socket(const struct resource *one, const struct resource *other)
 {
     const char *socket_name = one->endpoint.socket_name;
 
-    return one != other && socket_name && socket_name[0] != '\0' && other->endpoint.socket_name &&
+    return one != other && socket_name && socket_name[0] != '\0' &&
            strcmp(socket_name, other->endpoint.socket_name) == 0;
 }
 

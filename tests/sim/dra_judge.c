@@ -204,8 +204,8 @@ static void check_unprepared(struct world *w, const struct dra_asked *asked)
                                 dra_driver_name(asked->driver), "") != NULL;
     if (!truth->prepared)
         return;
-    check_that(w,
-               dra_is_local(w, asked->driver, truth->device) || truth->unknown ||
+    check_that(w, /* once: what is owed is, whatever is allocated by now */
+               dra_is_local(w, asked->driver, truth->device) || truth->unknown || truth->owed ||
                    is_secret(&w->dra.claims[asked->claim], asked->driver),
                "%s of other nodes, too, is truly unprepared", uid);
     check_that(w, row_says(w, asked->claim, asked->driver, "owed", NULL),

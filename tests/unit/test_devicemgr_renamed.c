@@ -61,6 +61,39 @@ static void a_dial_of_the_old_name_is_over_when_it_registers(void **state)
     expect_with(w, "verdict 11 refused 14:", GPU, NULL);
 }
 
+static void what_is_stored_of_the_old_name_is_not_stored_again(void **state)
+{
+    struct world *w = *state;
+    uint64_t endpoint = plugin_up(w, GPU, "gpu.sock", "g0", false, false);
+
+    plugin_lost(w, endpoint, "killed");
+    plugin_lost(w, w->endpoint, "refused");
+    ignore_all(w);
+    plugin_stop_stored(w, GPU);
+    plugin_register(w, 8, SHARED, "gpu.sock");
+    expect(w, "open vendor.com/gpu.shared gpu.sock");
+    plugin_options(w, w->endpoint, false, false);
+    expect(w, "registered 8");
+    expect_nothing(w);
+}
+
+/* It is no resource yet. */
+static void an_old_name_that_never_listed_is_gone(void **state)
+{
+    struct world *w = *state;
+    uint64_t endpoint;
+
+    plugin_register(w, 7, GPU, "gpu.sock");
+    ignore_all(w);
+    endpoint = w->endpoint;
+    plugin_options(w, endpoint, false, false);
+    plugin_up(w, SHARED, "gpu.sock", "g0", false, false);
+    ignore_all(w);
+    plugin_lost(w, endpoint, "stream ended");
+    expect_nothing(w);
+    assert_int_equal(logged(w, "before it listed any device"), 1);
+}
+
 /* The old plugin's stream ends only when the new one has registered. */
 static void a_stream_that_ends_late_is_not_dialled_again(void **state)
 {
@@ -115,6 +148,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(the_old_name_is_not_dialled_by_a_shim_that_is_started_anew),
         TEST(a_dial_of_the_old_name_is_over_when_it_registers),
+        TEST(what_is_stored_of_the_old_name_is_not_stored_again),
+        TEST(an_old_name_that_never_listed_is_gone),
         TEST(a_stream_that_ends_late_is_not_dialled_again),
         TEST(who_registered_both_names_has_both),
         TEST(another_socket_is_anothers),
