@@ -102,7 +102,8 @@ static bool by_annotation(const struct world *w, size_t r)
 }
 
 /* What the shim gave to containers that asked by annotation, or is about to. One whose devices an
- * operator has released may have been made since, by a call that was still with the runtime. */
+ * operator has released may have been made since, by a call that was still with the runtime. A pod of
+ * which one is being made is not over, although its sandbox was stopped. */
 static unsigned given_away(struct world *w, size_t r)
 {
     unsigned mask = claims_own(w, r);
@@ -118,6 +119,8 @@ static unsigned given_away(struct world *w, size_t r)
 
         if (c->number && c->count[r] > 0 && c->ids[r] == 0)
             mask |= w->plugins[r].ever; /* any of them may be reserved */
+        if (c->number)
+            mask |= claims_of_pod(w, c->uid, POD_CONTAINERS_MAX + 1, r);
     }
     return mask;
 }
