@@ -118,7 +118,8 @@ static size_t drop_absent(struct runtime *runtime)
 
 /* The sandbox in which a container of the allocation may be in the making still; NULL: none is. A
  * restored one does not know its own: nothing is made in any but the newest of its pod, and an
- * earlier shim forwarded nothing into one that was run through this one, as after a reboot. */
+ * earlier shim forwarded nothing into one that was run through this one, as after a reboot. One that
+ * a list shows as dead may be alive: what was on its way into it may still come. */
 static const struct sandbox *making_in(const struct state *state, const struct allocation *a)
 {
     const struct sandbox *sandbox = pods_find_sandbox(&state->pods, a->unknown_in);
@@ -130,7 +131,7 @@ static const struct sandbox *making_in(const struct state *state, const struct a
         return NULL;
     if (state->listing.begun_ms >= listing_shows_from(state, a->unknown_until_ms))
         return NULL;
-    return sandbox && sandbox->state != SANDBOX_STOPPED && !sandbox->dead ? sandbox : NULL;
+    return sandbox && sandbox->state != SANDBOX_STOPPED ? sandbox : NULL;
 }
 
 /* What the list does not show to run does not, unless it came after the list was asked for. */

@@ -120,8 +120,7 @@ void check_exclusive(struct world *w, const struct rt_container *container)
     }
 }
 
-/* A call that nobody waits for may still make one, as long as its sandbox is open; in one that the last
- * list showed as not ready nothing is made, for all that is known. */
+/* A call that nobody waits for may still make one, as long as its sandbox is open. */
 void check_making(struct world *w, const struct rt_container *container)
 {
     for (size_t i = 0; i < RUNTIME_CALLS_MAX; i++) {
@@ -129,8 +128,8 @@ void check_making(struct world *w, const struct rt_container *container)
         const struct rt_sandbox *s = runtime_find_sandbox(w, call->made.sandbox);
 
         if (!call->number || call->kind != CALL_CREATE_CONTAINER || call->effected || !s ||
-            !s->ready || s->hidden || (s->seen_ms > 0 && s->seen_ms >= w->lister.heard_ms) ||
-            s->doomed || runtime_stopping(w, s->id) || call->made.uid == container->uid)
+            !s->ready || s->hidden || s->doomed || runtime_stopping(w, s->id) ||
+            call->made.uid == container->uid)
             continue;
         for (size_t r = 0; r < RESOURCES_LEN; r++)
             check_that(

@@ -126,8 +126,10 @@ static void a_container_that_ends_is_not_the_one_in_the_making(void **state)
 
 static void nothing_is_in_the_making_in_a_stopped_sandbox(void **state)
 {
-    struct devicemgr_sandbox sandbox = {
-        .id = "s-u1", .pod_uid = "u1", .pod_namespace = "ns", .pod_name = "u1"};
+    const struct devicemgr_sandbox sandboxes[] = {
+        {"s-u1", "u1", "ns", "u1", 0, false, NULL, 0},
+        {"s-u2", "u2", "ns", "u2", 0, true, NULL, 0},
+    };
     struct world *w = *state;
 
     restart_serving(w);
@@ -138,8 +140,13 @@ static void nothing_is_in_the_making_in_a_stopped_sandbox(void **state)
     expect(w, "allocate g0 *");
     create_cancelled(w, 11);
     restart_serving(w);
-    devicemgr_runtime_listed(w->mgr, w->now_ms, &sandbox, 1, NULL, 0);
+    devicemgr_runtime_listed(w->mgr, w->now_ms, sandboxes, 2, NULL, 0); /* dead, perhaps */
     assert_true(create(w, 12, "u2", "main", GPU ":g0", NULL));
+    expect_nothing(w);
+    pass(w, OUTCOME_MS);
+    ignore_all(w);
+    devicemgr_runtime_listed(w->mgr, w->now_ms, sandboxes, 2, NULL, 0);
+    devicemgr_run(w->mgr);
     expect(w, "allocate g0 *");
 }
 
