@@ -112,7 +112,7 @@ static void note_bad(struct replace_world *r)
 /* What the kubelet has given to other pods, as far as the shim was told, too. */
 static unsigned told_to_others(const struct replace_world *r, const struct rw_pod *but)
 {
-    unsigned set = 0;
+    unsigned set = r->ended;
 
     for (size_t i = 0; i < RW_PODS; i++)
         set |= &r->pods[i] != but && r->pods[i].there ? r->pods[i].given : 0;

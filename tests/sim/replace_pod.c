@@ -66,6 +66,7 @@ void replace_pod_ends(struct replace_world *r, struct rw_pod *pod)
     for (size_t k = 0; k < RW_CONTAINERS; k++)
         end_container(r, &pod->containers[k]);
     pod->over = true;
+    r->ended |= r->runtime_listed ? 0 : pod->given;
     devicemgr_sandbox_stopped(r->core, r->now_ms, id);
     replace_shim_run(r);
     devicemgr_sandbox_removed(r->core, r->now_ms, id);
@@ -451,6 +452,8 @@ void replace_list_ends(struct replace_world *r)
         replace_note(r, "the runtime is listed");
         devicemgr_runtime_listed(r->core, r->now_ms, sandboxes, len, containers, at);
         note_listed(r);
+        r->runtime_listed = true;
+        r->ended = 0;
         r->unlisted = r->unlisted && r->listed_from_ms <= r->started_ms + 10000;
     }
     for (size_t i = 0; i < at; i++) {

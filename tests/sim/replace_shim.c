@@ -332,6 +332,7 @@ void replace_shim_start(struct replace_world *r)
 {
     r->listing = false;
     r->started_ms = r->now_ms;
+    r->runtime_listed = false;
     r->core = new_core(r);
     for (const struct row *row = r->rows; row; row = row->next) {
         const struct devicemgr_record record = row_record(row);
