@@ -17,7 +17,7 @@ from fleet import CHANGE_S, FleetNode, args_of, build_image
 from installed_node import BRIDGE, DAEMON, SOCKET
 from machine import SYSTEMD, missing_controllers
 from plugin import Plugin
-from protos import deviceplugin
+from protos import cri, deviceplugin
 from shim import BINARY
 from waiting import wait_until
 
@@ -131,8 +131,11 @@ def test_a_pod_that_is_killed_in_the_middle(node, direct):
         pod = node.run_pod(direct, "install", ONE, args)
         wait_until(lambda: "another change of this node is under way" in pod.log(), "the change has begun")
         assert not pod.is_ready()
-        direct.StopContainer(container_id=pod.id, timeout=0)
-        pod.remove()
+        process = node.path(f"/proc/{pod.pid()}")
+        stopped = direct.begin("StopContainer", cri.StopContainerRequest(container_id=pod.id))
+        wait_until(lambda: not process.exists(), "the pod is killed")
+    stopped.result()  # containerd 1.7 waits for its output, which the change on the node has, too
+    pod.remove()
     wait_until(lambda: node.active() == ALL and not unpacked(node), "the node is installed",
                CHANGE_S)
     pod = node.run_pod(direct, "install", ONE, args)

@@ -8,6 +8,7 @@
 `client` may speak with containerd itself, or through the shim.
 """
 
+import json
 import os
 import subprocess
 import uuid
@@ -121,6 +122,10 @@ class FleetPod:
     def wait_exit(self):
         """Its status, and what it has said."""
         return self._client.wait_exit(self.id).exit_code, self.log()
+
+    def pid(self):
+        """Of its first process, on the node."""
+        return json.loads(self._client.ContainerStatus(container_id=self.id, verbose=True).info["info"])["pid"]
 
     def log(self):
         return "\n".join(text for _, text in log_lines(self._log))
