@@ -218,9 +218,14 @@ int fd_store_put_all(struct fd_store *store, const char *name, const int *fds, s
 
 int fd_store_remove(struct fd_store *store, const char *name)
 {
-    int r = tell_in_order(store, REMOVE, name, NULL, 0);
+    int r;
 
-    if (r == -EAGAIN && !is_untold(store, name))
+    if (store && is_untold(store, name)) {
+        tell_untold(store);
+        return is_untold(store, name) ? -EAGAIN : 0;
+    }
+    r = tell_in_order(store, REMOVE, name, NULL, 0);
+    if (r == -EAGAIN)
         tell_later(store, name);
     return r;
 }

@@ -146,8 +146,7 @@ static void a_manager_that_does_not_read_is_told_again(void **state)
     assert_false(delay_lock_told(&w->lock));
     let_it_read(w->manager);
     delay_lock_tell(&w->lock);
-    manager_gets(w->manager, REMOVE); /* as the store has it still to tell, */
-    manager_gets(w->manager, REMOVE); /* and as it is asked once more */
+    manager_gets(w->manager, REMOVE);
     manager_gets(w->manager, PUT);
     assert_true(delay_lock_told(&w->lock));
     delay_lock_tell(&w->lock);
