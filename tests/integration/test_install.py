@@ -1036,20 +1036,30 @@ def test_failing_upgrade_takes_all_back(one):
     assert one.tree() == before
 
 
+def with_tools(directory, **scripts):
+    """An environment in which these stand in front of a node's own."""
+    tools = directory / "stand-ins"
+    tools.mkdir()
+    for name, script in scripts.items():
+        (tools / name).write_text(f"#!/bin/sh\n{script}\n")
+        (tools / name).chmod(0o755)
+    return {"PATH": f"{tools}:{os.environ['PATH']}"}
+
+
+def upgrade_fails_at_the_bridge(one, directory, cp):
+    """Both programs are to be others, and the bridge cannot be put; `cp`: what that does first, also when all is taken back."""
+    for name in ("cri-device-shim", "cri-device-shim-bridge"):
+        one.build_binary(name, "two")
+    return one.run(env=with_tools(directory, mv='case $* in *shim-bridge) exit 1 ;; esac\nexec /bin/mv "$@"',
+                                  cp=f'{cp}\nexec /bin/cp "$@"'))
+
+
 def test_full_disk_while_all_is_taken_back(one, directory):
     """What is noted of the install before is not written over in its place."""
     before = one.tree()
     one.install()
-    tools = directory / "full"
-    tools.mkdir()
-    (tools / "mv").write_text('#!/bin/sh\ncase $* in *shim-bridge) exit 1 ;; esac\nexec /bin/mv "$@"\n')
-    (tools / "cp").write_text('#!/bin/sh\nfor last; do :; done\ncase $last in */install/manifest*) : >"$last"; exit 1 ;; esac\n'
-                              'exec /bin/cp "$@"\n')
-    for tool in tools.iterdir():
-        tool.chmod(0o755)
-    for name in ("cri-device-shim", "cri-device-shim-bridge"):
-        one.build_binary(name, "two")
-    done = one.run(env={"PATH": f"{tools}:{os.environ['PATH']}"})
+    done = upgrade_fails_at_the_bridge(
+        one, directory, 'for last; do :; done\ncase $last in */install/manifest*) : >"$last"; exit 1 ;; esac')
     assert done.returncode != 0 and "all changes were taken back" in done.stderr
     assert "# one" in one.read(DAEMON) and "# one" in one.read(BRIDGE)
     one.install("--uninstall")
@@ -1060,15 +1070,7 @@ def test_what_cannot_be_taken_back(one, directory):
     """Is said, and nothing else than is so; the next run finds it."""
     before = one.tree()
     one.install()
-    tools = directory / "full"
-    tools.mkdir()
-    (tools / "mv").write_text('#!/bin/sh\ncase $* in *shim-bridge) exit 1 ;; esac\nexec /bin/mv "$@"\n')
-    (tools / "cp").write_text(f'#!/bin/sh\ncase $* in */undo/{DAEMON}\\ {one.root}/*) exit 1 ;; esac\nexec /bin/cp "$@"\n')
-    for tool in tools.iterdir():
-        tool.chmod(0o755)
-    for name in ("cri-device-shim", "cri-device-shim-bridge"):
-        one.build_binary(name, "two")
-    done = one.run(env={"PATH": f"{tools}:{os.environ['PATH']}"})
+    done = upgrade_fails_at_the_bridge(one, directory, f"case $* in */undo/{DAEMON}\\ {one.root}/*) exit 1 ;; esac")
     assert f"not put back: {one.root}/{DAEMON}\n" in done.stderr
     assert "those named above are still there" in done.stderr and "all changes were taken back" not in done.stderr
     assert "# two" in one.read(DAEMON) and "# one" in one.read(BRIDGE)
@@ -1084,11 +1086,7 @@ def test_what_cannot_be_taken_back(one, directory):
 def test_what_is_kept_is_on_the_disk(one, directory):
     """Before it is noted that it is, and before what takes its place."""
     one.write(DAEMON, "an older one", 0o750)
-    tools = directory / "synced"
-    tools.mkdir()
-    (tools / "sync").write_text(f'#!/bin/sh\nfor last; do :; done\necho "${{last#{one.root}/}}" >>{directory}/log\n')
-    (tools / "sync").chmod(0o755)
-    done = one.run(env={"PATH": f"{tools}:{os.environ['PATH']}"})
+    done = one.run(env=with_tools(directory, sync=f'for last; do :; done\necho "${{last#{one.root}/}}" >>{directory}/log'))
     assert done.returncode == 0, done.stderr
     synced = (directory / "log").read_text().splitlines()
     store = "var/lib/cri-device-shim/install"

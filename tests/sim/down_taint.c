@@ -116,8 +116,8 @@ void down_taint_spared(struct down_world *d, struct dw_pod *pod)
     pod->asks[DW_EVICTION] = DW_NOT_ASKED;
     if (pod->asks[DW_OPERATOR] == DW_NOT_ASKED && pod->asks[DW_SHUTDOWN] != DW_NOT_ASKED &&
         pod->asked_ms == d->now_ms) {
-        pod->due_ms =
-            0; /* what was sent goes with the last who asks, perhaps just before this one */
+        /* what was sent goes with the last who asks, perhaps just before this one */
+        pod->due_ms = 0;
         pod->vague = true;
     }
 }

@@ -129,8 +129,7 @@ struct replace_world {
     uint64_t listed_from_ms, started_ms;
     bool unlisted;       /* rows were lost, and the runtime was not listed late enough since */
     bool runtime_listed; /* since the shim was started */
-    unsigned
-        ended; /* what the kubelet gave to pods that ended before that: the shim keeps it till then */
+    unsigned ended;      /* what the kubelet gave to pods that ended before that, kept till then */
 
     struct row *rows, *pending;
     uint64_t commit;
