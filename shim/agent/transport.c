@@ -269,6 +269,9 @@ static void set_always(struct transport_request *request)
     curl_easy_setopt(easy, CURLOPT_PRIVATE, request);
     curl_easy_setopt(easy, CURLOPT_ERRORBUFFER, request->words);
     curl_easy_setopt(easy, CURLOPT_NOSIGNAL, 1L);
+    /* Names are looked up in threads, which nobody can stop: not waited for, here in the loop, by
+     * who has given up. */
+    curl_easy_setopt(easy, CURLOPT_QUICK_EXIT, 1L);
     curl_easy_setopt(easy, CURLOPT_PROTOCOLS_STR, "https");
     curl_easy_setopt(easy, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_2TLS);
     curl_easy_setopt(easy, CURLOPT_PIPEWAIT, 1L);

@@ -5,6 +5,7 @@ import json
 import os
 import pathlib
 import shutil
+import socket
 import subprocess
 import time
 
@@ -127,6 +128,15 @@ def test_one_connection_for_all_of_it(running, server, feed):
     feed.order(wipe_slices=proto.WipeSlices(driver="x.example"))
     assert server.open == 1
     assert {one.connection for one in server.requests} == {server.requests[-1].connection}
+
+
+def test_a_connection_that_is_to_be_left(running, server, feed):
+    """What is watched goes on, and all else goes to another one at once."""
+    server.go_away()
+    assert feed.order(**set_capacity("vendor.com/none")).outcome == proto.DONE
+    server.put("pods", pod("a"))
+    feed.wait_fact(proto.POD, "uid-a")
+    assert server.connections == 2 and len(server.watches) == 3
 
 
 def test_a_connection_that_is_dead_is_found_dead(running, server, feed):
@@ -292,6 +302,26 @@ def test_a_server_that_is_away(running, server, feed):
     feed.wait_fact(proto.POD, "uid-b")
     feed.wait_state(lambda state: state.reached and not state.trouble, "it is back")
     assert (proto.POD, "uid-a") in feed.facts
+
+
+def test_names_that_nobody_answers_hold_nothing_up(directory, make_agent, server, feed):
+    """The name server is silent, for a quarter of an hour: each request has an end, and nothing else waits for it, nor
+    does who stops the agent."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as silent:
+        silent.bind((f"127.{os.getpid() >> 16 & 63 | 64}.{os.getpid() >> 8 & 255}.{os.getpid() & 255}", 53))
+        resolver = directory / "resolv.conf"
+        resolver.write_text(f"nameserver {silent.getsockname()[0]}\noptions timeout:30 attempts:5\n" * 3)
+        text = server.config({"token": "t"})
+        text["clusters"][0]["cluster"]["server"] = f"https://api.cluster.example:{server.port}"
+        config = directory / "named.conf"
+        config.write_text(json.dumps(text))
+        one = make_agent(config, ("unshare", "--mount", "sh", "-c",
+                                  f'mount --bind {resolver} /etc/resolv.conf && exec "$@"', "sh"), node_name=NODE)
+        feed.wait_state(lambda state: "timed out" in state.trouble and not state.reached, "there is no answer")
+        feed.stop()
+        feed.start()
+        wait_until(lambda: feed.watches == 2, "a new daemon is found")
+        one.terminate()
 
 
 @pytest.mark.release

@@ -180,6 +180,11 @@ class ApiServer:
         """As a server does when their time is over."""
         self._call(lambda: [watch.send(None) for watch in list(self.watches)])
 
+    def go_away(self):
+        """As a server that wants its clients elsewhere (--goaway-chance), over HTTP/2: what has begun on a connection goes
+        on there, and what is begun later it does not hear."""
+        self._call(lambda: [protocol.go_away() for protocol in list(self._protocols)])
+
     def send_raw(self, data):
         """These bytes, to all watches."""
         self._call(lambda: [watch.send(data) for watch in list(self.watches)])
@@ -634,6 +639,7 @@ class _Connection(asyncio.Protocol):
         self._asked = {}
         self._room = asyncio.Event()
         self._text = b""
+        self._deaf_from = None  # streams
 
     def connection_made(self, transport):
         self._transport = transport
@@ -660,6 +666,12 @@ class _Connection(asyncio.Protocol):
         if self._transport:
             self._transport.abort()
 
+    def go_away(self):
+        """RFC 9113 section 6.8; python3-h2 would end what has begun."""
+        last = max([*self._bodies, *self._requests], default=0)
+        self._deaf_from = last + 1
+        self._transport.write(b"\0\0\x08\x07\0" + bytes(4) + last.to_bytes(4, "big") + bytes(4))
+
     def _flush(self):
         if self._transport:
             self._transport.write(self._h2.data_to_send())
@@ -682,6 +694,8 @@ class _Connection(asyncio.Protocol):
 
     def _take(self, event):
         stream = getattr(event, "stream_id", None)
+        if stream and self._deaf_from and stream >= self._deaf_from:
+            return
         if isinstance(event, h2.events.RequestReceived):
             self._requests[stream] = [dict(event.headers), b""]
         elif isinstance(event, h2.events.DataReceived):
