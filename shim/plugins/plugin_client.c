@@ -315,38 +315,59 @@ static int extra_find(const struct plugin_client *client, const struct rpc_chann
     return -1;
 }
 
-/* Nobody else learns of that: its calls have ended. */
-static void on_extra_lost(struct rpc_channel *channel, const char *reason, void *user)
+/* One that takes calls, if there is such a one; none is left in its place. */
+static struct rpc_channel *extra_take(struct plugin_client *client)
+{
+    struct rpc_channel *taken;
+    int best = -1;
+
+    for (int i = 0; i < EXTRA_MAX; i++) {
+        if (client->extra[i] && (best < 0 || rpc_channel_takes_calls(client->extra[i])))
+            best = i;
+    }
+    assert(best >= 0);
+    taken = client->extra[best];
+    client->extra[best] = NULL;
+    return taken;
+}
+
+/* Nobody else learns of that: its calls have ended. The client has always one, whose end would have
+ * closed it: if it is the first that is lost, that one goes on elsewhere. */
+static void on_channel_lost(struct rpc_channel *channel, const char *reason, void *user)
 {
     struct plugin_client *client = user;
 
     (void)reason;
-    client->extra[extra_find(client, channel)] = NULL;
+    if (channel == client->channel) {
+        client->channel = extra_take(client);
+        numbered_calls_move(&client->set->calls, channel, client->channel);
+    } else {
+        client->extra[extra_find(client, channel)] = NULL;
+    }
     rpc_channel_close(channel);
 }
 
+static struct rpc_channel *on_instead(struct rpc_channel *channel, void *user);
+
 /* To the plugin's socket. 0 or a negative error; `wrong` as plugin_socket_connect() says it. */
-static int connect_to(struct plugin_client *client, const struct rpc_channel_ops *ops,
-                      struct rpc_channel **out, const char **wrong)
+static int connect_to(struct plugin_client *client, struct rpc_channel **out, const char **wrong)
 {
+    static const struct rpc_channel_ops ops = {.lost = on_channel_lost, .instead = on_instead};
     int fd = plugin_socket_connect(client->path, client->uid, wrong), err;
 
     if (fd < 0)
         return fd;
-    err = rpc_channel_open_fd(client->set->loop, fd, ops, client, out);
+    err = rpc_channel_open_fd(client->set->loop, fd, &ops, client, out);
     if (!err)
         rpc_channel_set_budget(*out, &client->budget);
     return err;
 }
 
-static struct rpc_channel *on_instead(struct rpc_channel *channel, void *user);
-
 static struct rpc_channel *extra_open(struct plugin_client *client, int i)
 {
-    static const struct rpc_channel_ops ops = {.lost = on_extra_lost, .instead = on_instead};
     const char *wrong;
 
-    if (connect_to(client, &ops, &client->extra[i], &wrong) < 0)
+    if (connect_to(client, &client->extra[i], &wrong) < 0)
         client->extra[i] = NULL;
     return client->extra[i];
 }
@@ -366,8 +387,6 @@ static struct rpc_channel *on_instead(struct rpc_channel *channel, void *user)
     return i < 0 ? NULL : extra_open(client, i);
 }
 
-static const struct rpc_channel_ops CHANNEL_OPS = {.instead = on_instead};
-
 static void client_ask(struct plugin_client *client)
 {
     V1beta1__Empty empty = V1BETA1__EMPTY__INIT;
@@ -383,8 +402,7 @@ static void on_dial(uv_timer_t *timer)
 {
     struct plugin_client *client = timer->data;
     const char *wrong = NULL;
-    /* As long as the channel is there it has a call, whose end tells that it is lost. */
-    int err = connect_to(client, &CHANNEL_OPS, &client->channel, &wrong);
+    int err = connect_to(client, &client->channel, &wrong);
 
     if (err < 0)
         client_dial_failed(client, wrong ? wrong : strerror(-err), wrong != NULL);

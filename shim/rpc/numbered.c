@@ -174,6 +174,18 @@ void numbered_calls_drop(struct numbered_calls *calls, const struct rpc_channel 
     }
 }
 
+void numbered_calls_move(struct numbered_calls *calls, const struct rpc_channel *channel,
+                         const struct rpc_channel *to)
+{
+    struct numbered_call *call, *next;
+
+    HASH_ITER(hh, calls->open, call, next)
+    {
+        if (call->channel == channel)
+            call->channel = to;
+    }
+}
+
 static void on_closed(uv_handle_t *handle)
 {
     struct numbered_calls *calls = handle->data;

@@ -68,6 +68,10 @@ void numbered_calls_cancel(struct numbered_calls *calls, uint64_t number);
 /* The channel is to be closed: its calls end without a callback. */
 void numbered_calls_drop(struct numbered_calls *calls, const struct rpc_channel *channel);
 
+/* The channel is lost, and what began there and goes on elsewhere counts to `to` from now on. */
+void numbered_calls_move(struct numbered_calls *calls, const struct rpc_channel *channel,
+                         const struct rpc_channel *to);
+
 /* No channel must be left, or each be closed by now. No end is told any more; runs `done` from the
  * loop. */
 void numbered_calls_stop(struct numbered_calls *calls, void (*done)(void *user), void *user);

@@ -600,6 +600,45 @@ static void endpoints_of_one_socket_are_separate(void **state)
     assert_int_equal(f->losts, 0);
 }
 
+/* A server that takes no call on its first connection: all go over another, also once the first is
+ * lost. */
+static void goes_on_elsewhere_when_the_first_connection_is_lost(void **state)
+{
+    static const uint8_t last_stream_is_0[8] = {0};
+    struct bytes *greeting = calloc(2, sizeof *greeting), *goaway = greeting + 1;
+    struct raw *raw = calloc(1, sizeof *raw);
+    struct fixture *f = *state;
+    const char *name = strrchr(f->world->path, '/') + 1;
+
+    bytes_settings(greeting);
+    bytes_frame(goaway, NGHTTP2_GOAWAY, 0, 0, last_stream_is_0, sizeof last_stream_is_0);
+    raw->greeting = greeting;
+    raw_listen(raw, f->world);
+    plugin_clients_open(f->clients, ENDPOINT, name, getuid(), false);
+    WAIT(f->world, raw->request_whole);
+    assert_int_equal(unlink(f->world->path), 0);
+    plugin_serve(&f->plugin, f->world, name);
+    raw_write(raw, goaway);
+    WAIT(f->world, f->options == 1 && f->plugin.stream);
+    allocate_held(f);
+
+    world_settle(f->world);
+    assert_true(raw->ended); /* nothing more can come there */
+    f->plugin.hold = false;
+    allocate(f, CALL + 1, 5000);
+    WAIT(f->world, f->ends == 1);
+    assert_int_equal(f->code, RPC_OK);
+    assert_int_equal(f->losts, 0);
+
+    plugin_end_stream(&f->plugin, RPC_OK, NULL);
+    WAIT(f->world, f->losts == 1 && f->plugin.cancelled == 1);
+    assert_int_equal(f->ends, 1);
+    raw_close(raw); /* with the socket's file */
+    world_settle(f->world);
+    free(raw);
+    free(greeting);
+}
+
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 
 int main(void)
@@ -628,6 +667,7 @@ int main(void)
         TEST(close_ends_everything_without_a_word),
         TEST(close_may_come_at_any_step),
         TEST(endpoints_of_one_socket_are_separate),
+        TEST(goes_on_elsewhere_when_the_first_connection_is_lost),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -275,6 +275,23 @@ static void a_channel_is_dropped_with_its_calls_only(void **state)
     rpc_channel_close(other);
 }
 
+/* As after the loss of the one on which it began. */
+static void what_is_moved_is_dropped_with_the_other_channel(void **state)
+{
+    struct fixture *f = *state;
+    struct rpc_channel *other;
+
+    open_channel(f, &other);
+    start(f, &TAKE, 1);
+    start_on(f, other, &TAKE, 2, NULL, 60000);
+    numbered_calls_move(&f->calls, other, f->channel);
+    numbered_calls_drop(&f->calls, other);
+    assert_int_equal(numbered_calls_len(&f->calls), 2);
+    numbered_calls_drop(&f->calls, f->channel);
+    assert_int_equal(numbered_calls_len(&f->calls), 0);
+    rpc_channel_close(other);
+}
+
 #define LARGE_BYTES (RPC_MESSAGE_BYTES_MAX - 64)
 
 /* The server's next call has its answer, and goes on. */
@@ -347,6 +364,7 @@ int main(void)
         TEST(one_taken_back_is_given_up_at_the_server),
         TEST(one_without_time_is_made_and_ends),
         TEST(a_channel_is_dropped_with_its_calls_only),
+        TEST(what_is_moved_is_dropped_with_the_other_channel),
         TEST(answers_that_wait_for_their_end_have_a_bound),
         TEST(nothing_is_told_once_it_stops),
     };
