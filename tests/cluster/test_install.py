@@ -48,11 +48,13 @@ def known(cluster):
 
 
 def wait_forgotten(cluster):
-    """Until nothing is left on the node of pods that are gone."""
+    """Until nothing is left on the node of pods that are gone: neither their logs nor their directories, which the
+    kubelet removes one after the other."""
     def forgotten():
         there = {seen.uid for seen in cluster.pods().values()}
-        logs = {path.name.rpartition("_")[2] for path in (cluster.node.root / "var/log/pods").iterdir()}
-        return logs <= there
+        left = {path.name.rpartition("_")[2] for directory in ("var/log/pods", "var/lib/kubelet/pods")
+                for path in (cluster.node.root / directory).iterdir()}
+        return left <= there
 
     cluster.wait(forgotten, "the kubelet has removed what is left of pods that are gone", FORGOTTEN_S)
 
