@@ -45,7 +45,8 @@ void answer_clear(struct answer *answer)
 
 json_t *answer_json(const struct answer *answer)
 {
-    json_t *object = json_loadb(answer->text ? answer->text : "", answer->len, 0, NULL);
+    json_t *object =
+        json_loadb(answer->text ? answer->text : "", answer->len, JSON_ALLOW_NUL, NULL);
 
     if (json_is_object(object))
         return object;

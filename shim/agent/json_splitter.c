@@ -34,11 +34,8 @@ static bool fail(struct json_splitter *splitter, const char *words)
 
 /* ---- what is gathered ---- */
 
-static bool put(struct json_splitter *splitter, char **text, size_t *len, size_t *size, size_t max,
-                char byte)
+static bool put(struct json_splitter *splitter, char **text, size_t *len, size_t *size, char byte)
 {
-    if (*len == max)
-        return fail(splitter, "an object is too large");
     if (*len == *size) {
         size_t more = *size ? *size * 2 : 1024;
         char *grown = realloc(*text, more);
@@ -53,12 +50,37 @@ static bool put(struct json_splitter *splitter, char **text, size_t *len, size_t
 }
 
 /* Of a list, what is outside of its items is the head's. */
+static bool in_head(const struct json_splitter *splitter)
+{
+    return splitter->split == JSON_SPLIT_LIST && !splitter->in_items;
+}
+
+static void forget_text(struct json_splitter *splitter)
+{
+    free(splitter->text);
+    splitter->text = NULL;
+    splitter->len = splitter->size = 0;
+}
+
+/* The object that is being gathered is not kept any more. */
+static void skip(struct json_splitter *splitter)
+{
+    splitter->skipped = splitter->len + 1;
+    forget_text(splitter);
+}
+
 static bool gather(struct json_splitter *splitter, char byte)
 {
-    if (splitter->split == JSON_SPLIT_LIST && !splitter->in_items)
-        return put(splitter, &splitter->head, &splitter->head_len, &splitter->head_size,
-                   LIST_HEAD_BYTES_MAX, byte);
-    return put(splitter, &splitter->text, &splitter->len, &splitter->size, OBJECT_BYTES_MAX, byte);
+    if (in_head(splitter))
+        return splitter->head_len < LIST_HEAD_BYTES_MAX
+                   ? put(splitter, &splitter->head, &splitter->head_len, &splitter->head_size, byte)
+                   : fail(splitter, "what stands around a list is too large");
+    if (!splitter->skipped && splitter->len == OBJECT_BYTES_MAX)
+        skip(splitter);
+    if (splitter->skipped)
+        return splitter->skipped++ < OBJECT_SKIPPED_BYTES_MAX ||
+               fail(splitter, "an object is too large");
+    return put(splitter, &splitter->text, &splitter->len, &splitter->size, byte);
 }
 
 static bool give(struct json_splitter *splitter, char *text, size_t len, bool head)
@@ -68,15 +90,14 @@ static bool give(struct json_splitter *splitter, char *text, size_t len, bool he
 
 static bool give_object(struct json_splitter *splitter)
 {
-    bool taken = give(splitter, splitter->text, splitter->len, false);
+    bool taken = splitter->skipped || give(splitter, splitter->text, splitter->len, false);
 
+    splitter->left_out += splitter->skipped > 0;
+    splitter->skipped = 0;
     splitter->len = 0;
     splitter->values = 0;
-    if (splitter->size > KEPT_BYTES) { /* most are small, and it may be long until the next */
-        free(splitter->text);
-        splitter->text = NULL;
-        splitter->size = 0;
-    }
+    if (splitter->size > KEPT_BYTES) /* most are small, and it may be long until the next */
+        forget_text(splitter);
     return taken;
 }
 
@@ -85,7 +106,13 @@ static bool give_object(struct json_splitter *splitter)
 /* Each takes memory once it is read, however short it is. */
 static bool count_value(struct json_splitter *splitter)
 {
-    return ++splitter->values <= JSON_VALUES_MAX || fail(splitter, "an object has too many values");
+    if (++splitter->values <= JSON_VALUES_MAX)
+        return true;
+    if (in_head(splitter))
+        return fail(splitter, "what stands around a list has too many values");
+    if (!splitter->skipped)
+        skip(splitter);
+    return true;
 }
 
 static bool is_array(const struct json_splitter *splitter, unsigned depth)
@@ -201,6 +228,11 @@ bool json_splitter_whole(const struct json_splitter *splitter)
 {
     return !splitter->failed && splitter->depth == 0 &&
            (splitter->split != JSON_SPLIT_LIST || splitter->over);
+}
+
+size_t json_splitter_left_out(const struct json_splitter *splitter)
+{
+    return splitter->left_out;
 }
 
 const char *json_splitter_trouble(const struct json_splitter *splitter)

@@ -3,9 +3,10 @@
  * follow one another, or the items of a list. Only one of them is ever held.
  *
  * It knows where an object ends and nothing else: whether it is right JSON its reader finds out
- * (jansson). What it refuses for good: an object over its limit, or with more values in it than
- * JSON_VALUES_MAX, nesting over JSON_DEPTH_MAX, brackets that do not match, anything but objects
- * where objects should be.
+ * (jansson). An object over OBJECT_BYTES_MAX, or with more values in it than JSON_VALUES_MAX, is
+ * left out: whoever may make a pod may make one that is too large to be looked into, and is not to
+ * hide all others by it. What is refused for good: one over OBJECT_SKIPPED_BYTES_MAX, nesting over
+ * JSON_DEPTH_MAX, brackets that do not match, anything but objects where objects should be.
  */
 #ifndef SHIM_AGENT_JSON_SPLITTER_H
 #define SHIM_AGENT_JSON_SPLITTER_H
@@ -33,7 +34,9 @@ struct json_splitter {
     size_t head_len, head_size;
     uint64_t arrays; /* a bit for each level: it is an array */
     unsigned depth;
-    size_t values; /* of the object that is being gathered, as far as commas and brackets tell */
+    size_t values;   /* of the object that is being gathered, as far as commas and brackets tell */
+    size_t skipped;  /* bytes of one that is being left out; 0: it is not */
+    size_t left_out; /* objects, so far */
     bool in_string, escaped;
     bool in_items; /* at the depth of the list's items or below */
     bool failed;   /* for good */
@@ -59,6 +62,9 @@ bool json_splitter_feed(struct json_splitter *splitter, const char *bytes, size_
 /* Whether the bytes so far end where an object does: none is half there, and of a list it was
  * all. */
 bool json_splitter_whole(const struct json_splitter *splitter);
+
+/* How many objects were too large. */
+size_t json_splitter_left_out(const struct json_splitter *splitter);
 
 const char *json_splitter_trouble(const struct json_splitter *splitter);
 

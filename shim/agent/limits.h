@@ -7,11 +7,15 @@
 /* One object of the API server's. It stores 1.5 MiB at most (etcd's --max-request-bytes), packed;
  * as JSON that may be twice as much. */
 #define OBJECT_BYTES_MAX (4u * 1024 * 1024)
+/* One that is larger is left out, up to that: packed it has 1.5 MiB all the same, of which JSON may
+ * make six times as much (control characters). More has no end. */
+#define OBJECT_SKIPPED_BYTES_MAX (16u * 1024 * 1024)
 /* What stands around the items of a list. */
 #define LIST_HEAD_BYTES_MAX (64u * 1024)
 /* All pages of one list together, which a server may answer as one (it ignores `limit` for what it
- * has in its cache): items go through one by one, so this only ends what has no end. */
-#define LIST_BYTES_MAX (64u * 1024 * 1024)
+ * has in its cache): items go through one by one, so this only ends what has no end. A node has 110
+ * pods by default, each of which may have 1.5 MiB. */
+#define LIST_BYTES_MAX (512u * 1024 * 1024)
 /* An answer to anything else. */
 #define ANSWER_BYTES_MAX OBJECT_BYTES_MAX
 /* Of an answer that is an error, which is read for its words. */
@@ -20,7 +24,7 @@
 /* How deep JSON may be nested; schemas of custom resources may be deep, ours are not. */
 #define JSON_DEPTH_MAX 64
 /* How many values there may be in one object: a slice of 128 devices with 32 attributes each has
- * some 20,000. Once read each takes some 250 bytes of its own at most, so that an object with text
+ * some 20,000; of a pod there may be as many as it has bytes. Once read each takes some 250 bytes of its own at most, so that an object with text
  * and all is below 4 + 8 + 16 MiB while it is looked at. */
 #define JSON_VALUES_MAX 65536
 /* Objects in a page of a list. */

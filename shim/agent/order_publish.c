@@ -333,7 +333,7 @@ static bool judge(struct run *run, size_t index, const json_t *spec)
 static bool on_listed(void *user, const char *text, size_t len, bool head)
 {
     struct run *run = user;
-    json_t *object = json_loadb(text, len, 0, NULL);
+    json_t *object = json_loadb(text, len, JSON_ALLOW_NUL, NULL);
     const json_t *metadata = json_object_get(object, "metadata");
     const json_t *spec = json_object_get(object, "spec"), *pool = json_object_get(spec, "pool");
     const char *name = json_string_value(json_object_get(metadata, "name"));

@@ -43,7 +43,7 @@ struct reflector {
     uint64_t began_ms;                 /* the watch */
     size_t events;                     /* that it gave */
     char words[ERROR_WORDS_BYTES_MAX]; /* why an answer is of no use; "" */
-    bool told_trouble;
+    bool told_trouble, told_left_out;
 };
 
 static void set_state(struct reflector *reflector, enum reflector_state state)
@@ -121,7 +121,7 @@ static bool useless(struct reflector *reflector, const char *words)
 static json_t *parse(struct reflector *reflector, const char *text, size_t len)
 {
     json_error_t error;
-    json_t *object = json_loadb(text, len, 0, &error);
+    json_t *object = json_loadb(text, len, JSON_ALLOW_NUL, &error);
 
     if (!object)
         useless(reflector, "what it answered is no JSON");
@@ -242,20 +242,31 @@ static bool on_event_value(void *user, const char *text, size_t len, bool head)
     return right;
 }
 
+/* What was known of it stays so until all is told anew. */
+static void look_for_left_out(struct reflector *reflector)
+{
+    if (reflector->told_left_out || json_splitter_left_out(&reflector->splitter) == 0)
+        return;
+    reflector->told_left_out = true;
+    log_warning("%.*s: an object is too large to be looked into: it is left out",
+                (int)strcspn(reflector->path, "?"), reflector->path);
+}
+
 static bool on_body(void *user, const char *bytes, size_t len)
 {
     struct reflector *reflector = user;
+    bool right;
 
     if (len == 0 && reflector->state == REFLECTOR_WATCHING)
         tell_trouble(reflector, ""); /* its first event may be a minute away */
     reflector->list_bytes += len;
     if (reflector->state != REFLECTOR_WATCHING && reflector->list_bytes > LIST_BYTES_MAX)
         return useless(reflector, "a list without end");
-    if (json_splitter_feed(&reflector->splitter, bytes, len))
-        return true;
-    if (!reflector->words[0])
+    right = json_splitter_feed(&reflector->splitter, bytes, len);
+    look_for_left_out(reflector);
+    if (!right && !reflector->words[0])
         useless(reflector, json_splitter_trouble(&reflector->splitter));
-    return false;
+    return right;
 }
 
 /* ---- requests ---- */

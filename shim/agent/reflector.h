@@ -9,8 +9,9 @@
  *
  * WAITING waits for its back-off, LISTING for a page, STREAMING and WATCHING for events. STREAMING
  * is a watch that begins with all there is, which costs a server less than a list; servers before
- * 1.32, and those of 1.33, do not know it. Objects go through one by one; none is kept. What is
- * known stays so until all of it was told anew.
+ * 1.32, and those of 1.33, do not know it. Objects go through one by one; none is kept, and one
+ * that is too large is left out (json_splitter.h). What is known stays so until all of it was told
+ * anew.
  */
 #ifndef SHIM_AGENT_REFLECTOR_H
 #define SHIM_AGENT_REFLECTOR_H

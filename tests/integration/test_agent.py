@@ -1,5 +1,6 @@
 """The agent between a scripted API server and a scripted daemon."""
 
+import copy
 import datetime
 import json
 import os
@@ -197,6 +198,38 @@ def test_what_went_while_there_was_no_daemon_takes_no_room(running, server, feed
 
 # ---- what goes wrong with lists and watches ----
 
+# What the API server takes, and anybody who may make a pod may put into it.
+STRANGE = {
+    "zero": {"metadata": {"annotations": {"x": "a\0b"}}},
+    "many values": {"spec": {"containers": [{"name": "c", "args": [""] * 200_000}]}},
+    "large": {"spec": {"containers": [{"name": "c", "args": ["\1" * 1_400_000]}]}},
+}
+
+
+@pytest.mark.parametrize("streaming", [False, True], ids=["listed", "streamed"])
+@pytest.mark.parametrize("what", list(STRANGE), ids=lambda one: one.replace(" ", "-"))
+def test_a_strange_pod_hides_no_other(make_agent, server, feed, what, streaming):
+    """It may not be known itself."""
+    server.streaming = streaming
+    server.put("pods", pod("a"))
+    server.put("pods", pod("strange", **copy.deepcopy(STRANGE[what])))
+    server.put("pods", pod("b"))
+    one = make_agent()
+    for name in ("a", "b"):
+        feed.wait_fact(proto.POD, f"uid-{name}")
+    feed.wait_state(lambda state: proto.POD in state.complete, "all pods are known")
+    server.put("pods", pod("strange", status={"phase": "Failed"}, **copy.deepcopy(STRANGE[what])))
+    server.put("pods", pod("c"))
+    feed.wait_fact(proto.POD, "uid-c")
+    server.remove("pods", "strange", "default")
+    server.remove("pods", "b", "default")
+    feed.wait_gone(proto.POD, "uid-b")
+    assert (proto.POD, "uid-strange") not in feed.facts
+    assert len(server.asked("/api/v1/pods")) == (1 if streaming else 3), "nothing was asked for again"
+    if what != "zero":
+        one.wait_log("/api/v1/pods: an object is too large to be looked into: it is left out")
+
+
 def test_a_watch_that_ends_is_gone_on_with(running, server, feed):
     server.bookmark()
     server.end_watches()
@@ -351,7 +384,7 @@ def test_objects_of_many_values_take_no_memory(small_quarantine, running, server
     peak = Peak(running.pid)
     if what == "event":
         server.send_raw(b'{"type":"ADDED","object":{"metadata":{"resourceVersion":"1"},"x":%s}}\n' % MANY)
-        server.wait_asked("/api/v1/pods", watch=True, count=2)
+        running.wait_log("/api/v1/pods: an object is too large")
     else:
         server.fault(Fault(body=b'{"status":{},"x":%s}' % MANY), path=f"/api/v1/nodes/{NODE}", times=1)
         assert feed.order(**set_capacity()).outcome == proto.AGAIN

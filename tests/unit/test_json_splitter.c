@@ -147,21 +147,49 @@ static void everything_has_its_limit(void **state)
 
     (void)state;
     assert_in_range(feed_until_refused(JSON_SPLIT_VALUES, "{\"a\":\"", "xxxxxxxx", &words),
-                    OBJECT_BYTES_MAX - 8, OBJECT_BYTES_MAX);
+                    OBJECT_SKIPPED_BYTES_MAX - 8, OBJECT_SKIPPED_BYTES_MAX);
     assert_string_equal(words, "an object is too large");
     assert_in_range(
         feed_until_refused(JSON_SPLIT_LIST, "{\"items\":[{\"a\":\"", "xxxxxxxx", &words),
-        OBJECT_BYTES_MAX, OBJECT_BYTES_MAX + 16);
+        OBJECT_SKIPPED_BYTES_MAX, OBJECT_SKIPPED_BYTES_MAX + 16);
     assert_in_range(feed_until_refused(JSON_SPLIT_LIST, "{\"a\":\"", "xxxxxxxx", &words),
                     LIST_HEAD_BYTES_MAX - 8, LIST_HEAD_BYTES_MAX);
     assert_in_range(feed_until_refused(JSON_SPLIT_VALUES, "", "{\"a\":", &words),
                     5 * (JSON_DEPTH_MAX - 1), 5 * (JSON_DEPTH_MAX + 1));
     assert_string_equal(words, "it is nested too deep");
     assert_in_range(feed_until_refused(JSON_SPLIT_VALUES, "{\"a\":[", "{},", &words),
-                    3 * (JSON_VALUES_MAX / 2 - 2), 3 * (JSON_VALUES_MAX / 2 + 2));
-    assert_string_equal(words, "an object has too many values");
-    assert_in_range(feed_until_refused(JSON_SPLIT_LIST, "{\"items\":[{\"a\":[", "1,", &words),
-                    2 * (JSON_VALUES_MAX - 4), 2 * (JSON_VALUES_MAX + 16));
+                    OBJECT_SKIPPED_BYTES_MAX - 8, OBJECT_SKIPPED_BYTES_MAX);
+}
+
+/* `begin`, so often `text` that it is too much, `end`: all but that object is told. */
+static void assert_left_out(enum json_split split, const char *begin, const char *text,
+                            size_t times, const char *end, const char *expected)
+{
+    struct seen seen = {0};
+    struct json_splitter splitter;
+
+    json_splitter_init(&splitter, split, on_value, &seen);
+    assert_true(json_splitter_feed(&splitter, begin, strlen(begin)));
+    while (times-- > 0)
+        assert_true(json_splitter_feed(&splitter, text, strlen(text)));
+    assert_true(json_splitter_feed(&splitter, end, strlen(end)));
+    assert_true(json_splitter_whole(&splitter));
+    assert_string_equal(seen.text, expected);
+    assert_int_equal(json_splitter_left_out(&splitter), 1);
+    json_splitter_fini(&splitter);
+}
+
+static void one_that_is_too_large_is_left_out(void **state)
+{
+    (void)state;
+    assert_left_out(JSON_SPLIT_VALUES, "{}{\"a\":\"", "xxxxxxxx", OBJECT_BYTES_MAX / 8,
+                    "}\"}{\"b\":1}", "|{}|{\"b\":1}");
+    assert_left_out(JSON_SPLIT_VALUES, "{}{\"a\":[", "{},", JSON_VALUES_MAX / 2, "{}]}{\"b\":1}",
+                    "|{}|{\"b\":1}");
+    assert_left_out(JSON_SPLIT_LIST, "{\"items\":[{},{\"a\":\"", "xxxxxxxx", OBJECT_BYTES_MAX / 8,
+                    "\"},{\"b\":1}]}", "|{}|{\"b\":1}#{\"items\":[]}");
+    assert_left_out(JSON_SPLIT_LIST, "{\"items\":[{},{\"a\":[", "1,", JSON_VALUES_MAX,
+                    "1]},{\"b\":1}]}", "|{}|{\"b\":1}#{\"items\":[]}");
 }
 
 static void values_are_of_one_object(void **state)
@@ -201,6 +229,7 @@ int main(void)
         cmocka_unit_test(what_is_not_whole),
         cmocka_unit_test(what_is_refused),
         cmocka_unit_test(everything_has_its_limit),
+        cmocka_unit_test(one_that_is_too_large_is_left_out),
         cmocka_unit_test(values_are_of_one_object),
         cmocka_unit_test(one_that_is_not_taken_ends_it),
     };
