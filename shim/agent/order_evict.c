@@ -82,7 +82,7 @@ static void on_marked_after(void *user, const struct api_result *result)
  * none is answered 429, several for one pod 500, which more than one may have ended by then. */
 static void on_evicted(void *user, const struct api_result *result)
 {
-    static const struct api_ops ops = {.body = run_body, .done = on_marked_after};
+    static const struct api_ops ops = {.done = on_marked_after};
     struct run *run = user;
 
     run->request = NULL;
@@ -110,7 +110,7 @@ static json_t *delete_options(const Agent__V1__EvictPod *what)
 
 static void evict(struct run *run)
 {
-    static const struct api_ops ops = {.body = run_body, .done = on_evicted};
+    static const struct api_ops ops = {.done = on_evicted};
     const Agent__V1__EvictPod *what = run->order->evict_pod;
 
     if (what->forced)
@@ -170,7 +170,7 @@ static bool is_ending(const json_t *metadata, const Agent__V1__EvictPod *what)
 
 static void judge(struct run *run, const json_t *pod)
 {
-    static const struct api_ops marked = {.body = run_body, .done = on_marked_before};
+    static const struct api_ops marked = {.done = on_marked_before};
     const Agent__V1__EvictPod *what = run->order->evict_pod;
     const json_t *metadata = json_object_get(pod, "metadata");
     const char *uid = json_string_value(json_object_get(metadata, "uid"));
@@ -187,6 +187,8 @@ static void judge(struct run *run, const json_t *pod)
         mark(run, &marked);
 }
 
+/* One that is too large to be looked into is no mirror: who made it is to have no pod that stays. The
+ * uid is a precondition in any case. */
 static void on_pods(void *user, const struct api_result *result)
 {
     struct run *run = user;
@@ -194,7 +196,9 @@ static void on_pods(void *user, const struct api_result *result)
     const json_t *pods = json_object_get(list, "items");
 
     run->request = NULL;
-    if (result->outcome != API_DONE)
+    if (run->too_large)
+        evict(run);
+    else if (result->outcome != API_DONE)
         run_fail(run, result);
     else if (!json_is_array(pods))
         run_end(run, AGENT__V1__OUTCOME__AGAIN, "the pods that were answered are no list", 0);

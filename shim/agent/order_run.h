@@ -26,6 +26,7 @@ struct run {
     Agent__V1__Order *order;
     struct api_request *request;     /* NULL: to be begun */
     struct answer answer;            /* the one under way */
+    bool too_large;                  /* that is, and it is not read */
     const char *version;             /* that is asked for, of resource.k8s.io */
     char event[SPAM_NAME_BYTES_MAX]; /* the one that is being made */
     struct publishing *publishing;   /* order_publish.c's; NULL: it is no such order */

@@ -70,7 +70,8 @@ bool run_body(void *user, const char *bytes, size_t len)
 {
     struct run *run = user;
 
-    return answer_add(&run->answer, bytes, len);
+    run->too_large = !answer_add(&run->answer, bytes, len);
+    return !run->too_large;
 }
 
 void run_ask(struct run *run, const char *method, const struct query *query, const char *type,
@@ -83,6 +84,7 @@ void run_ask(struct run *run, const char *method, const struct query *query, con
                                         .timeout_ms = REQUEST_TIMEOUT_MS};
 
     answer_clear(&run->answer);
+    run->too_large = false;
     run->request = api_client_start(run->orders->client, &call, ops, run);
 }
 

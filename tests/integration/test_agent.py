@@ -520,6 +520,16 @@ def test_claims(running, server, feed):
     assert ask(name="c2").outcome == proto.REFUSED
 
 
+@pytest.mark.parametrize("forced", [False, True])
+@pytest.mark.parametrize("what", list(STRANGE), ids=lambda one: one.replace(" ", "-"))
+def test_a_strange_pod_is_evicted(running, server, feed, what, forced):
+    server.put("pods", pod("strange", **copy.deepcopy(STRANGE[what])))
+    answer = feed.order(evict_pod=proto.EvictPod(namespace="default", name="strange", uid="uid-strange", forced=forced,
+                                                 grace_seconds=30, why="it is to go"))
+    assert (answer.outcome, answer.evicted) == (proto.DONE, proto.DELETED)
+    assert "deletionTimestamp" in server.get("pods", "strange", "default")["metadata"]
+
+
 def tell_of(message="refused", name="a", **more):
     return {"tell": proto.Tell(**{"namespace": "default", "name": name, "uid": f"uid-{name}", "reason": "DeviceAway",
                                   "message": message, "warning": True, **more})}
