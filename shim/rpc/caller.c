@@ -124,6 +124,7 @@ int caller_new(uv_loop_t *loop, const struct rpc_service *service, struct caller
     if (caller->link.budget->left > service->limits.request_bytes)
         caller->link.budget->left = service->limits.request_bytes;
     caller->link.pulse.every_ms = service->pings_ms;
+    caller->idle_since_ms = uv_now(loop);
     caller->queued = 0;
     caller->denied = false;
     caller->peer = (struct ucred){.uid = (uid_t)-1};

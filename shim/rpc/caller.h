@@ -32,7 +32,8 @@ struct caller {
     const struct rpc_service *service;
     LIST_ENTRY(caller) entry;
     LIST_HEAD(, rpc_incoming) calls;
-    size_t queued; /* bytes of answers, all calls together */
+    uint64_t idle_since_ms; /* while there is none, the loop's time */
+    size_t queued;          /* bytes of answers, all calls together */
     struct ucred peer;
     bool denied; /* it may not call */
 };

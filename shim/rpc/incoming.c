@@ -83,8 +83,11 @@ static void deadline_closed(uv_handle_t *timer)
 
 void incoming_free(struct rpc_incoming *call)
 {
+    struct link *link = &call->caller->link;
+
     LIST_REMOVE(call, entry);
-    nghttp2_session_set_stream_user_data(call->caller->link.session, call->stream_id, NULL);
+    call->caller->idle_since_ms = uv_now(link_loop(link));
+    nghttp2_session_set_stream_user_data(link->session, call->stream_id, NULL);
     message_reader_fini(&call->reader);
     while (!STAILQ_EMPTY(&call->queue))
         drop_chunk(call);

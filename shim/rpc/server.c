@@ -17,6 +17,8 @@ static const struct rpc_limits LIMITS = {
     .connections = 256, .request_bytes = LINK_BUDGET_BYTES, .queue_bytes = RPC_QUEUE_BYTES_MAX};
 /* When a connection that could not be taken is tried again. */
 #define SERVER_RETRY_MS 1000
+/* A connection that has had no call for so long may end for another. */
+#define SERVER_IDLE_MS 1000
 
 struct rpc_server {
     uv_loop_t *loop;
@@ -62,14 +64,48 @@ static void retry_passed(uv_timer_t *timer)
     accept_next(timer->data);
 }
 
+/* Which connection has been without a call for longest, and for long enough; NULL: none. */
+static struct caller *find_idle(const struct rpc_server *server)
+{
+    uint64_t now_ms = uv_now(server->loop);
+    struct caller *caller, *found = NULL;
+
+    LIST_FOREACH(caller, &server->callers, entry)
+    {
+        if (caller->link.state == LINK_OPEN && LIST_EMPTY(&caller->calls) &&
+            now_ms - caller->idle_since_ms >= SERVER_IDLE_MS &&
+            (!found || caller->idle_since_ms < found->idle_since_ms))
+            found = caller;
+    }
+    return found;
+}
+
+/* Whoever forgets to close his connections must not keep others out. */
+static void make_room(struct rpc_server *server)
+{
+    struct caller *idle = find_idle(server);
+
+    if (!idle) {
+        uv_timer_start(&server->retry, retry_passed, SERVER_RETRY_MS, 0);
+        return;
+    }
+    log_debug("%s: an idle connection of pid %d ends for another: there are %zu",
+              socket_file_path(&server->file), idle->peer.pid, server->callers_len);
+    caller_close(idle);
+}
+
 /* Takes the connection that waits, if one does and there is room. */
 static void accept_next(struct rpc_server *server)
 {
     struct caller *caller;
     int err;
 
-    if (!server->waiting || server->callers_len >= server->service.limits.connections)
+    if (!server->waiting)
         return;
+    if (server->callers_len >= server->service.limits.connections) {
+        make_room(server);
+        return;
+    }
     err = caller_new(server->loop, &server->service, &server->callers, &caller);
     if (err) {
         log_warning("%s: cannot take a connection: %s", socket_file_path(&server->file),

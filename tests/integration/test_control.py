@@ -326,24 +326,23 @@ def test_requests_are_small(at_work):
 
 
 def test_no_more_connections_than_there_may_be(at_work):
-    """One more waits, and has its turn when another ends."""
-    idle = [socket.socket(socket.AF_UNIX) for _ in range(CONNECTIONS_MAX)]
-    try:
-        for one in idle:
-            one.connect(str(at_work.control))
-        with Client(at_work.control) as waits:
-            call = waits.channel.unary_unary(CONTROL + "Status").future(b"", timeout=GENEROUS_S)
-            at_work.client().Version()
-            assert not call.done()
-            idle[0].close()
-            call.result()
-    finally:
-        for one in idle:
-            one.close()
+    """One more waits for one that has no call, or whose call ends."""
+    with contextlib.ExitStack() as stack:
+        busy = [stack.enter_context(Connection(at_work.control)) for _ in range(CONNECTIONS_MAX)]
+        for one in busy:
+            stream = one.call(CONTROL + "Events", framed(b"\x28\x01"))  # follow
+            while not one.answers[stream].body:
+                one.receive()
+        waits = stack.enter_context(Client(at_work.control))
+        call = waits.channel.unary_unary(CONTROL + "Status").future(b"", timeout=GENEROUS_S)
+        at_work.client().Version()
+        assert not call.done()
+        busy[0].reset(1)
+        call.result()
 
 
-def test_clients_that_hang_make_room(at_work):
-    """Whoever is silent is sent a PING, and has gone if he does not answer it."""
+def test_clients_that_hang_are_told_of(at_work):
+    """Whoever is silent makes room for who comes; he is sent a PING, and has gone if he does not answer it."""
     with contextlib.ExitStack() as stack:
         for _ in range(CONNECTIONS_MAX):
             hangs = stack.enter_context(socket.socket(socket.AF_UNIX))
@@ -351,7 +350,7 @@ def test_clients_that_hang_make_room(at_work):
             hangs.sendall(PREFACE_WIDE_OPEN)
         with Client(at_work.control) as waits:
             waits.unary(CONTROL + "Status", b"", timeout=GENEROUS_S)
-        assert "hangs: it has not answered" in at_work.log()
+        at_work.wait_log("hangs: it has not answered")
 
 
 def test_a_client_that_never_reads_is_bounded(at_work, make_client):

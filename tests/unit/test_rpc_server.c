@@ -7,28 +7,76 @@
 
 #include "cri-proto/deviceplugin_v1beta1.pb-c.h"
 
+static const struct rpc_limits ONE_CONNECTION = {
+    .connections = 1, .request_bytes = 1024, .queue_bytes = 1024};
+static const struct rpc_limits TWO_CONNECTIONS = {
+    .connections = 2, .request_bytes = 1024, .queue_bytes = 1024};
+
 static void more_connections_than_it_takes_wait(void **state)
 {
-    enum { CONNECTIONS = 256 };
     struct fixture *f = *state;
-    struct raw **idle = calloc(CONNECTIONS, sizeof *idle);
+    struct raw *first;
 
-    for (size_t i = 0; i < CONNECTIONS; i++) {
-        idle[i] = calloc(1, sizeof **idle);
-        raw_connect(idle[i], f->world);
-    }
-    world_settle(f->world);
+    rpc_server_set_limits(f->served.server, &ONE_CONNECTION);
+    ask_taken(f);
+    first = f->raw;
+    f->served.called = false;
     ask(f);
     world_settle(f->world);
     assert_false(f->served.called);
-    raw_close(idle[0]);
+    raw_close(first);
     world_wait(f->world, &f->served.called);
-    for (size_t i = 1; i < CONNECTIONS; i++)
-        raw_close(idle[i]);
+    f->served.cancelled = false;
     end(f);
-    for (size_t i = 0; i < CONNECTIONS; i++)
-        free(idle[i]);
+    free(first);
+}
+
+/* As those of a process that registers anew and anew, and closes no connection. */
+static void idle_connections_do_not_keep_others_out(void **state)
+{
+    struct fixture *f = *state;
+    struct raw *first, *idle = calloc(1, sizeof *idle);
+    struct rpc_incoming *held;
+
+    rpc_server_set_limits(f->served.server, &TWO_CONNECTIONS);
+    ask_taken(f);
+    first = f->raw;
+    held = f->served.call;
+    raw_connect(idle, f->world);
+    world_settle(f->world);
+    f->served.called = false;
+    ask(f);
+    world_wait(f->world, &f->served.called);
+    world_wait(f->world, &idle->ended);
+    assert_false(first->ended);
+    rpc_incoming_finish(held, RPC_OK, NULL);
+    world_settle(f->world);
+    assert_false(first->ended);
+    raw_close(first);
+    raw_close(idle);
+    end(f);
+    free(first);
     free(idle);
+}
+
+/* Its calls are over when the next comes. */
+static void a_connection_is_idle_when_its_calls_are_over(void **state)
+{
+    struct fixture *f = *state;
+    struct raw *first;
+
+    rpc_server_set_limits(f->served.server, &ONE_CONNECTION);
+    ask_taken(f);
+    first = f->raw;
+    f->served.called = false;
+    ask(f);
+    world_settle(f->world);
+    rpc_incoming_finish(f->served.call, RPC_OK, NULL);
+    world_wait(f->world, &f->served.called);
+    assert_true(first->request_whole); /* it had its answer */
+    raw_close(first);
+    end(f);
+    free(first);
 }
 
 static void the_socket_is_private_and_goes_with_the_server(void **state)
@@ -122,26 +170,6 @@ static void a_server_that_cannot_listen_again_keeps_its_clients(void **state)
     assert_int_equal(rmdir(f->world->path), 0); /* not the server's: it stands yet */
 }
 
-/* The most that its owner allows, in place of the most there can be. */
-static void the_owner_says_how_many_connections_it_takes(void **state)
-{
-    static const struct rpc_limits limits = {
-        .connections = 1, .request_bytes = 1024, .queue_bytes = 1024};
-    struct fixture *f = *state;
-    struct raw *idle = calloc(1, sizeof *idle);
-
-    rpc_server_set_limits(f->served.server, &limits);
-    raw_connect(idle, f->world);
-    world_settle(f->world);
-    ask(f);
-    world_settle(f->world);
-    assert_false(f->served.called);
-    raw_close(idle);
-    world_wait(f->world, &f->served.called);
-    free(idle);
-    end(f);
-}
-
 static void a_request_over_what_the_owner_allows_is_refused(void **state)
 {
     static const struct rpc_limits limits = {
@@ -206,7 +234,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(more_connections_than_it_takes_wait),
-        TEST(the_owner_says_how_many_connections_it_takes),
+        TEST(idle_connections_do_not_keep_others_out),
+        TEST(a_connection_is_idle_when_its_calls_are_over),
         TEST(a_request_over_what_the_owner_allows_is_refused),
         TEST(more_answers_than_the_owner_allows_are_not_taken),
         TEST(a_private_server_answers_no_stranger),
