@@ -24,8 +24,9 @@
 /* How deep JSON may be nested; schemas of custom resources may be deep, ours are not. */
 #define JSON_DEPTH_MAX 64
 /* How many values there may be in one object: a slice of 128 devices with 32 attributes each has
- * some 20,000; of a pod there may be as many as it has bytes. Once read each takes some 250 bytes of its own at most, so that an object with text
- * and all is below 4 + 8 + 16 MiB while it is looked at. */
+ * some 20,000; of a pod there may be as many as it has bytes. Once read each takes some 250 bytes
+ * of its own at most, so that an object with text and all is below 4 + 8 + 16 MiB while it is
+ * looked at. */
 #define JSON_VALUES_MAX 65536
 /* Objects in a page of a list. */
 #define LIST_PAGE 100
