@@ -114,6 +114,13 @@ static void containers_have_what_they_are_listed_with(void **state)
     assert_int_equal(listed.containers[0].attempt, 9);
     assert_false(listed.containers[0].running);
     assert_true(listed.containers[1].running);
+    assert_false(listed.containers[0].created);
+    assert_false(listed.containers[1].created);
+    listed_fini(&listed);
+    containers[1].state = RUNTIME__V1__CONTAINER_STATE__CONTAINER_CREATED;
+    assert_true(listed_init(&listed, &pod_list, &container_list));
+    assert_true(listed.containers[1].running); /* it may be */
+    assert_true(listed.containers[1].created);
     listed_fini(&listed);
 }
 
