@@ -33,8 +33,10 @@ struct transport_request {
 /* A socket of libcurl's, watched. */
 struct watched {
     uv_poll_t poll;
+    LIST_ENTRY(watched) entry;
     struct transport *transport;
     curl_socket_t socket;
+    uint64_t heard_ms; /* when something came last, by the loop's clock */
 };
 
 struct transport {
@@ -43,6 +45,7 @@ struct transport {
     uv_timer_t timer; /* libcurl's */
     uv_timer_t sweep; /* cancelled requests */
     LIST_HEAD(, transport_request) requests;
+    LIST_HEAD(, watched) watched;
     unsigned handles;
 };
 
@@ -67,11 +70,48 @@ static void tell(struct transport_request *request, const struct transport_resul
         ops->done(request->user, result);
 }
 
+/* 0: it has none. */
+static long local_port(curl_socket_t socket)
+{
+    union {
+        struct sockaddr any;
+        struct sockaddr_in v4;
+        struct sockaddr_in6 v6;
+    } address = {0};
+    socklen_t len = sizeof address;
+
+    if (getsockname(socket, &address.any, &len) < 0)
+        return 0;
+    return address.any.sa_family == AF_INET6  ? ntohs(address.v6.sin6_port)
+           : address.any.sa_family == AF_INET ? ntohs(address.v4.sin_port)
+                                              : 0;
+}
+
+/* A stream that has timed out leaves its connection to others (HTTP/2), which may have lost its server
+ * without anybody's word: behind a load balancer the kernel goes on having all acknowledged. One on
+ * which nothing came at all is ended, and all that is on it, so that it is begun on another. */
+static void leave_if_silent(const struct transport_request *request)
+{
+    const struct transport *transport = request->transport;
+    const struct watched *watched;
+    long port = 0;
+
+    curl_easy_getinfo(request->easy, CURLINFO_LOCAL_PORT, &port);
+    LIST_FOREACH(watched, &transport->watched, entry)
+    {
+        if (port > 0 && port == local_port(watched->socket) &&
+            uv_now(transport->loop) - watched->heard_ms >= SILENT_MS)
+            shutdown(watched->socket, SHUT_RDWR);
+    }
+}
+
 static void finish(struct transport_request *request, CURLcode code)
 {
     struct transport_result result = {.words = ""};
     curl_off_t retry_after_s = 0;
 
+    if (code == CURLE_OPERATION_TIMEDOUT)
+        leave_if_silent(request);
     if (code == CURLE_OK) {
         curl_easy_getinfo(request->easy, CURLINFO_RESPONSE_CODE, &result.status);
         curl_easy_getinfo(request->easy, CURLINFO_RETRY_AFTER, &retry_after_s);
@@ -251,7 +291,6 @@ static void set_call(struct transport_request *request, const struct credentials
     free(url);
 }
 
-/* One stream's timeout does not end the connection, which others would be put on. */
 static int on_connect(void *user, curl_socket_t socket, curlsocktype purpose)
 {
     unsigned timeout_ms = UNACKNOWLEDGED_MS;
@@ -316,6 +355,8 @@ static void on_poll(uv_poll_t *poll, int status, int events)
     struct transport *transport = watched->transport;
     int flags = 0, running;
 
+    if (events & UV_READABLE)
+        watched->heard_ms = uv_now(transport->loop);
     if (status < 0)
         flags = CURL_CSELECT_ERR;
     flags |= events & UV_READABLE ? CURL_CSELECT_IN : 0;
@@ -337,8 +378,10 @@ static int on_socket(CURL *easy, curl_socket_t socket, int what, void *user, voi
 
     (void)easy;
     if (what == CURL_POLL_REMOVE) {
-        if (watched)
+        if (watched) {
+            LIST_REMOVE(watched, entry);
             uv_close((uv_handle_t *)&watched->poll, on_watched_closed);
+        }
         curl_multi_assign(transport->multi, socket, NULL);
         return 0;
     }
@@ -351,6 +394,8 @@ static int on_socket(CURL *easy, curl_socket_t socket, int what, void *user, voi
             return -1;
         }
         watched->poll.data = watched;
+        watched->heard_ms = uv_now(transport->loop);
+        LIST_INSERT_HEAD(&transport->watched, watched, entry);
         curl_multi_assign(transport->multi, socket, watched);
     }
     events |= what & CURL_POLL_IN ? UV_READABLE : 0;

@@ -16,6 +16,7 @@ import pytest
 from agent_feed import AgentFeed
 from agent_process import Agent
 from api_server import ApiServer, Fault
+from deaf_relay import DeafRelay
 from process import MIB, Peak, is_sanitized, own_bytes, rss_bytes
 from protos import agent as proto
 from telling import tell
@@ -151,6 +152,25 @@ def test_a_connection_that_is_dead_is_found_dead(running, server, feed):
     # proc_net_tcp.txt: the keepalive timer is 2, its time in ticks; whatever else runs is over soon.
     timer, when = wait_until(lambda: (now := row())[0] == "02" and now, "the keepalive's timer runs")
     assert int(when, 16) / os.sysconf("SC_CLK_TCK") <= 30
+
+
+def test_a_connection_that_nobody_answers_on_is_left(directory, closing, server, feed, make_agent):
+    """The load balancer lives, the server behind it does not, and nobody says so: when a first request has waited for
+    half a minute, what comes next is asked elsewhere."""
+    relay = closing(DeafRelay(server.port))
+    relay.start()
+    config = server.kubeconfig(directory / "kubelet.conf", NODE)
+    text = json.loads(config.read_text())
+    text["clusters"][0]["cluster"]["server"] = f"https://127.0.0.1:{relay.port}"
+    config.write_text(json.dumps(text))
+    make_agent(config)
+    for resource in ("nodes", "pods", "resourceslices"):
+        server.wait_watched(resource)
+    relay.turn_deaf()
+    assert feed.order(**set_capacity("vendor.com/none")).outcome == proto.AGAIN
+    assert feed.order(**set_capacity("vendor.com/none")).outcome == proto.DONE
+    server.put("pods", pod("a"))
+    feed.wait_fact(proto.POD, "uid-a")
 
 
 def test_http_1_does_as_well(directory, closing, feed):
