@@ -376,7 +376,8 @@ bool devicemgr_registrations_unstored(const struct devicemgr *mgr);
  *              last (restored, and not listed since: healthy);
  *   healthy    if it is held, whatever the plugin says, also if it is not listed any more, to a
  *              kubelet that has just started: for settings.mask_ms from devicemgr_kubelet_started()
- *              or devicemgr_restored(). Only such a one admits pods again;
+ *              or devicemgr_restored(), after a reboot once it is told of its pods, and until then
+ *              (books/kubelet.h). Only such a one admits pods again;
  *   unhealthy  if a container holds it that asked by annotation: the kubelet must not give it away;
  *   unhealthy  in all other cases.
  * It is held by an allocation the kubelet made, or may have made, of a pod that is not over, or by

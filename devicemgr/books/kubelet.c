@@ -3,6 +3,7 @@
  */
 #include "devicemgr/books/facts.h"
 #include "devicemgr/books/state.h"
+#include "devicemgr/things/limits.h"
 #include "devicemgr/things/moment.h"
 #include "devicemgr/things/name.h"
 
@@ -70,16 +71,18 @@ void kubelet_judge_tokens(struct state *state, uint64_t read_ms)
 
 uint64_t kubelet_started_until_ms(const struct state *state)
 {
-    uint64_t mask_ms = state->settings.mask_ms, started_ms = state->kubelet.started_ms;
-    uint64_t end_ms = later_by(started_ms, mask_ms);
+    uint64_t started_ms = later(state->kubelet.started_ms, state->kubelet.pods_ms);
+    uint64_t end_ms = later_by(started_ms, state->settings.mask_ms);
 
-    return state->now_ms < end_ms ? end_ms : UINT64_MAX;
+    return kubelet_is_starting(state) ? end_ms : UINT64_MAX;
 }
 
 bool kubelet_is_starting(const struct state *state)
 {
+    uint64_t started_ms = later(state->kubelet.started_ms, state->kubelet.pods_ms);
+
     return state->settings.mask_ms > 0 &&
-           state->now_ms - state->kubelet.started_ms < state->settings.mask_ms;
+           state->now_ms < later_by(started_ms, state->settings.mask_ms);
 }
 
 void kubelet_started(struct state *state)
@@ -92,11 +95,33 @@ void kubelet_started(struct state *state)
 void kubelet_restored(struct state *state)
 {
     uint64_t wait_ms = state->settings.kubelet_wait_ms;
+    size_t before = 0;
 
     state->kubelet.started_ms = state->now_ms; /* nobody can tell whether one just has */
     state->kubelet.wait_ms = later_by(state->now_ms, wait_ms);
     for (const struct pod *pod = state->pods.by_uid; pod; pod = pod->hh.next)
-        state->kubelet.new_boot = state->kubelet.new_boot || facts_pod_of_earlier_boot(state, pod);
+        before += facts_pod_of_earlier_boot(state, pod);
+    state->kubelet.new_boot = before > 0;
+    if (before > 0 && before == HASH_COUNT(state->pods.by_uid))
+        state->kubelet.pods_ms = state->now_ms + POD_RETURNS_MS;
+}
+
+/*
+ * After a reboot the kubelet admits its pods when the API server has told it of them, which may
+ * itself be long in coming; and a plugin that is a pod is made no sooner. Until then the time of
+ * none of them has begun.
+ */
+void kubelet_runs_pods(struct state *state)
+{
+    state->kubelet.pods_ms = earlier(state->kubelet.pods_ms, state->now_ms);
+}
+
+uint64_t kubelet_away_ms(const struct state *state, const struct resource *resource)
+{
+    const struct endpoint *endpoint = &resource->endpoint;
+
+    return endpoint->listed ? endpoint->stopped_ms
+                            : later(endpoint->stopped_ms, state->kubelet.pods_ms);
 }
 
 void kubelet_listed(struct state *state)

@@ -5,6 +5,11 @@
  * The sources are *ready* once the runtime has listed all it has and a kubelet was given the list
  * of sandboxes, or settings.kubelet_wait_ms are over. Nothing that was restored is dropped before.
  *
+ * After a reboot it is told of its pods when the API server is there, which may be long after the
+ * node; then it admits them, and not before it runs plugins that are pods. What it is shown, and
+ * what is gone when its time is over, waits for that: for the first sandbox of a pod that is no
+ * static one. As soon as any pod that was restored is of this boot, that has been.
+ *
  * The checkpoint is an upper bound: the kubelet writes it when it gives devices away, at the
  * admission of a pod, long before its first sandbox (volumes may take minutes); what pods that are
  * gone had stays in it until the next write. So an entry whose pod the runtime does not know is of
@@ -23,6 +28,7 @@
 #include "devicemgr/things/mem.h"
 
 struct allocation;
+struct resource;
 struct state;
 struct devicemgr_kubelet_held;
 
@@ -58,6 +64,8 @@ struct kubelet_view {
     bool ready;          /* the sources are */
     uint64_t ready_ms;   /* since when */
     bool new_boot;       /* what is restored is, at least in part, of an earlier boot */
+    uint64_t pods_ms;    /* in a new boot: since when it has been told of its pods, or then at the
+                          * latest; 0: of nothing restored that is waited for */
     bool unproven;       /* some allocation's token is to be looked for in its checkpoint */
     uint64_t readings;   /* how often its checkpoint was told */
     struct kubelet_hold *holds; /* by what they say */
@@ -73,6 +81,11 @@ void kubelet_restored(struct state *state);
 void kubelet_started(struct state *state);
 /* devicemgr_kubelet_listed() */
 void kubelet_listed(struct state *state);
+/* A sandbox is ready, of a pod that is the API server's. */
+void kubelet_runs_pods(struct state *state);
+/* Since when the resource, which is stopped, counts as away: for the kubelet, and for its grace
+ * period. */
+uint64_t kubelet_away_ms(const struct state *state, const struct resource *resource);
 /* Looks whether the sources are ready; true: they are from now on. */
 bool kubelet_become_ready(struct state *state);
 /* When they are ready by time alone; UINT64_MAX: not so. */

@@ -14,11 +14,12 @@
 /* UINT64_MAX: the plugin does not count as away. */
 static uint64_t mask_end_ms(const struct state *state, const struct resource *resource)
 {
-    uint64_t stopped_ms = resource->endpoint.stopped_ms, mask_ms = state->settings.mask_ms;
+    uint64_t mask_ms = state->settings.mask_ms;
 
     if (!resource->endpoint.stopped)
         return UINT64_MAX;
-    return later_by(stopped_ms, mask_ms);
+    return mask_ms > 0 ? later_by(kubelet_away_ms(state, resource), mask_ms)
+                       : resource->endpoint.stopped_ms;
 }
 
 static struct resource_shown look_at_resource(const struct state *state,

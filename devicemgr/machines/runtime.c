@@ -43,6 +43,8 @@ struct sandbox *runtime_note_sandbox(struct state *state, const struct devicemgr
     pod_set_boot(pod, state->settings.boot_id);
     if (is_static(told))
         pod_set_static(pod);
+    else if (told->ready)
+        kubelet_runs_pods(state);
     note_ending(state, told->pod_uid);
     ledger_touch_pod(state, pod);
     return sandbox;

@@ -264,6 +264,10 @@ static void list_arrives(struct world *w, uint64_t list, uint64_t unused)
     devicemgr_runtime_listed(w->shim.core, shim_now_ms(w), lister->listed->sandboxes,
                              lister->listed->sandboxes_len, lister->listed->containers,
                              lister->listed->containers_len);
+    for (size_t i = 0; i < lister->listed->sandboxes_len; i++) {
+        if (lister->listed->sandboxes[i].ready)
+            shown_pods_told(w);
+    }
     list_drop(lister);
     lister->heard_ms = lister->begun_ms;
     claims_listed(w);

@@ -75,11 +75,11 @@ static bool may_be_there(const struct world *w, size_t r, uint64_t latest_ms)
 /* Of an earlier life: its grace period goes on where that was stored, or begins anew. */
 static void check_restored(struct world *w, const struct report *report, size_t r)
 {
-    uint64_t served_ms = w->shown.served_ms[r];
-    uint64_t end_ms = served_ms + operator_grace_ms_min(w, r);
+    uint64_t served_ms = shown_since_ms(w, r), grace_ms = operator_grace_ms_min(w, r);
+    uint64_t end_ms = grace_ms > 0 ? served_ms + grace_ms : 0; /* it is ended by the operator */
     uint64_t latest_ms = served_ms + operator_grace_ms_max(w, r, served_ms);
 
-    if (w->shown.served_ms[r] == 0)
+    if (served_ms == 0)
         return;
     if (report->is[r].removed)
         check_that(w, w->now_ms >= end_ms || publisher_saw_no(w, r),

@@ -145,6 +145,7 @@ static void tell_sandbox_ran(struct world *w, const struct runtime_call *call)
     snprintf(id, sizeof id, "s%u", call->made.sandbox);
     snprintf(uid, sizeof uid, "u%u", call->pod);
     devicemgr_sandbox_ran(w->shim.core, shim_now_ms(w), &told);
+    shown_pods_told(w);
 }
 
 static void tell_answer(struct world *w, const struct runtime_call *call)

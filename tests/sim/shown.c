@@ -151,17 +151,34 @@ static bool usable(const struct world *w, size_t r, unsigned *healthy)
     return true;
 }
 
+static uint64_t later(uint64_t a_ms, uint64_t b_ms)
+{
+    return a_ms > b_ms ? a_ms : b_ms;
+}
+
+uint64_t shown_since_ms(const struct world *w, size_t r)
+{
+    uint64_t served_ms = w->shown.served_ms[r];
+
+    return served_ms == 0 || w->shown.usable_ms[r] > 0 ? served_ms
+                                                       : later(served_ms, w->shown.pods_ms);
+}
+
 /* A kubelet may just have started: for `mask`, and so long more or less. */
 static bool starting(const struct world *w, uint64_t more_ms, uint64_t less_ms)
 {
-    return w->now_ms + less_ms < w->shown.started_ms + w->shim.settings.mask_ms + more_ms;
+    uint64_t mask_ms = w->shim.settings.mask_ms;
+    uint64_t began_ms = later(w->shown.started_ms, mask_ms > 0 ? w->shown.pods_ms : 0);
+
+    return w->now_ms + less_ms < began_ms + mask_ms + more_ms;
 }
 
 /* It has not been usable in this life: as it was listed last, all of it healthy, until the mask
  * that began before is over. */
 static void check_restored(struct world *w, size_t r, const struct shown_resource *is)
 {
-    uint64_t end_ms = w->shown.served_ms[r] + w->shim.settings.mask_ms;
+    uint64_t mask_ms = w->shim.settings.mask_ms;
+    uint64_t end_ms = mask_ms > 0 ? shown_since_ms(w, r) + mask_ms : w->shown.served_ms[r];
     unsigned held = starting(w, LATE_MS, 0) ? is->held : 0;
 
     if (w->now_ms + LATE_MS < end_ms)
@@ -181,6 +198,7 @@ static void check_health(struct world *w, size_t r, const struct shown_resource 
     uint64_t away_ms = w->now_ms - w->shown.away_ms[r], mask_ms = w->shim.settings.mask_ms;
     uint64_t lost_ms = w->shown.lost_ms[r];
     bool known = w->shown.usable_ms[r] > 0;
+    bool told = known || w->now_ms > w->shown.pods_ms + mask_ms + SILENT_MS;
     unsigned base = w->shown.base[r];
     unsigned held = starting(w, LATE_MS, 0) ? is->held : 0;
 
@@ -202,7 +220,7 @@ static void check_health(struct world *w, size_t r, const struct shown_resource 
             resource_sim_name(r), is->listed, listed(w, r));
     if (!known && !serves && w->shown.served_ms[r] > 0)
         check_restored(w, r, is);
-    if (!serves &&
+    if (!serves && told &&
         (away_ms > mask_ms + SILENT_MS || (lost_ms > 0 && w->now_ms > lost_ms + mask_ms + LATE_MS)))
         check_that(w, (is->healthy & ~held) == 0, "a plugin that is away too long shows: %s, %x",
                    resource_sim_name(r), is->healthy);
@@ -415,8 +433,33 @@ static uint64_t read_row(struct world *w, size_t r)
     return ms;
 }
 
+/* Whether all pods that there are rows of were last known in an earlier boot. */
+static bool pods_are_of_before(const struct world *w)
+{
+    size_t before = 0, all = 0;
+
+    for (const struct store_row *row = w->store.rows; row; row = row->next) {
+        Checkpoint__V1__Pod *pod;
+
+        if (row->record.kind != DEVICEMGR_RECORD_POD)
+            continue;
+        pod = checkpoint__v1__pod__unpack(NULL, row->record.value_bytes, row->record.value);
+        before += pod->boot_id[0] != '\0' && strcmp(pod->boot_id, w->shim.boot_id) != 0;
+        all++;
+        checkpoint__v1__pod__free_unpacked(pod, NULL);
+    }
+    return before > 0 && before == all;
+}
+
+void shown_pods_told(struct world *w)
+{
+    if (w->now_ms < w->shown.pods_ms)
+        w->shown.pods_ms = w->now_ms;
+}
+
 void shown_rows(struct world *w)
 {
+    w->shown.pods_ms = pods_are_of_before(w) ? w->now_ms + POD_RETURNS_MS : 0;
     for (size_t r = 0; r < RESOURCES_LEN; r++)
         w->shown.served_ms[r] = read_row(w, r);
 }

@@ -40,6 +40,8 @@ struct shown {
     uint64_t lost_ms[RESOURCES_LEN]; /* when a connection was, first since; 0: none was */
     uint64_t away_ms[RESOURCES_LEN]; /* since when it is not, or the shim lives */
     uint64_t started_ms;             /* since when the shim lives, or a kubelet has started */
+    uint64_t pods_ms; /* after a reboot: since when the kubelet has been told of its pods, or then
+                       * at the latest; 0: no pod of before the reboot is waited for */
 };
 
 /* The plugin has listed. */
@@ -49,6 +51,10 @@ void shown_connection_lost(struct world *w, const struct connection *connection)
 void shown_shim_started(struct world *w);
 /* The shim starts with the rows the store has. */
 void shown_rows(struct world *w);
+/* The shim has heard of a sandbox that is ready. */
+void shown_pods_told(struct world *w);
+/* Since when the resource is away, as far as its grace period and the mask go; 0: there is none. */
+uint64_t shown_since_ms(const struct world *w, size_t resource);
 /* After each event. */
 void shown_check(struct world *w);
 /* Faults are over: what is shown is what is there. `idle`: and nobody holds anything. */

@@ -132,8 +132,68 @@ static void a_pod_of_before_a_reboot_may_come(void **state)
     serve(w, "g0 g1");
     runtime_listed(w, "");
     expect_shown(w, GPU, "g0+ g1 g9+");
+    sandbox_ran(w, "u2", "s-u2", 0);
     pass_stored(w, MASK_MS);
     expect_shown(w, GPU, "g0+ g1");
+}
+
+static void static_sandbox_ran(struct world *w)
+{
+    const struct devicemgr_annotation source = {"kubernetes.io/config.source", "file"};
+    const struct devicemgr_sandbox sandbox = {.id = "s-u8",
+                                              .pod_uid = "u8",
+                                              .pod_namespace = "kube-system",
+                                              .pod_name = "apiserver",
+                                              .ready = true,
+                                              .annotations = &source,
+                                              .annotations_len = 1};
+
+    devicemgr_sandbox_ran(w->mgr, w->now_ms, &sandbox);
+    devicemgr_run(w->mgr);
+}
+
+/* The power was out: the API server comes back long after the node, and the kubelet, which is told
+ * of its pods then, admits those from before with their devices; the plugin is one of these. */
+static void after_a_reboot_the_kubelet_may_be_told_late_of_its_pods(void **state)
+{
+    struct world *w = *state;
+
+    u1_has_g0(w, "g0 g1");
+    w->settings.boot_id = "boot-2";
+    restart(w);
+    kubelet_holds(w, "u1=" GPU ":g0");
+    lose(w);
+    kubelet_lists(w);
+    runtime_listed(w, "~u1/main!");
+    static_sandbox_ran(w);
+    pass_stored(w, 2 * GRACE_MS);
+    expect_shown(w, GPU, "g0+ g1");
+    sandbox_ran(w, "u2", "s-u2", 0);
+    pass_stored(w, MASK_MS - 1);
+    expect_shown(w, GPU, "g0+ g1");
+    pass_stored(w, 1);
+    expect_shown(w, GPU, "g0!+ g1!");
+    pass_stored(w, GRACE_MS - MASK_MS - 1);
+    expect_resources(w, GPU);
+    pass_stored(w, 1);
+    expect_resources(w, "");
+}
+
+static void but_not_for_ever(void **state)
+{
+    struct world *w = *state;
+
+    u1_has_g0(w, "g0 g1");
+    w->settings.boot_id = "boot-2";
+    restart(w);
+    kubelet_holds(w, "u1=" GPU ":g0");
+    serve(w, "g1");
+    kubelet_lists(w);
+    runtime_listed(w, "~u1/main!");
+    pass_stored(w, POD_RETURNS_MS + MASK_MS - 1);
+    expect_shown(w, GPU, "g0+ g1");
+    pass_stored(w, 1);
+    expect_shown(w, GPU, "g1");
 }
 
 static void what_is_held_is_shown_though_it_is_not_listed_any_more(void **state)
@@ -365,6 +425,8 @@ int main(void)
         TEST(a_pod_that_is_not_listed_holds_nothing),
         TEST(a_pod_that_only_a_create_names_is_there),
         TEST(a_pod_of_before_a_reboot_may_come),
+        TEST(after_a_reboot_the_kubelet_may_be_told_late_of_its_pods),
+        TEST(but_not_for_ever),
         TEST(what_is_held_is_shown_though_it_is_not_listed_any_more),
         TEST(a_create_under_way_holds_already),
         TEST(what_cannot_be_stored_is_held_no_more),
