@@ -45,21 +45,13 @@ static bool share_socket(const struct resource *one, const struct resource *othe
            strcmp(socket_name, other->endpoint.socket_name) == 0;
 }
 
-static bool has_shared_socket(const struct state *state, const struct resource *resource)
+/* Whether there is another with its socket that was registered behind `number`; 0: or never was, in
+ * this process. If that is the resource's last connection, the plugin that listens there now serves
+ * the other one, and would list its devices for this one as well. */
+static bool is_anothers(const struct state *state, const struct resource *resource, uint64_t number)
 {
     for (const struct resource *r = state->resources; r; r = r->hh.next) {
-        if (share_socket(r, resource))
-            return true;
-    }
-    return false;
-}
-
-/* Whether another resource was registered with its socket behind connection `number`, its last: the
- * plugin that listens there now serves that one, and would list its devices for this one as well. */
-static bool is_renamed(const struct state *state, const struct resource *resource, uint64_t number)
-{
-    for (const struct resource *r = state->resources; r; r = r->hh.next) {
-        if (share_socket(r, resource) && r->generation > number)
+        if (share_socket(r, resource) && (number == 0 || r->generation > number))
             return true;
     }
     return false;
@@ -305,7 +297,7 @@ void plugin_take_loss(struct state *state, uint64_t number, const char *reason)
     outbox_put(&state->outbox, OUTBOX_ENDPOINT_ENDED, number, NULL);
     endpoint_set_disconnected(endpoint);
     plugin_answer_failed(state, endpoint, reason);
-    renamed = is_renamed(state, resource, number);
+    renamed = is_anothers(state, resource, number);
     redial = !renamed && endpoint_may_redial(endpoint, state->now_ms);
     stop(state, resource, reason);
     if (resource->untold.lists > 0)
@@ -439,7 +431,7 @@ uint64_t plugin_next_ms(const struct state *state)
 void plugin_restored(struct state *state)
 {
     for (struct resource *r = state->resources; r; r = r->hh.next) {
-        bool renamed = r->endpoint.stopped && has_shared_socket(state, r);
+        bool renamed = r->endpoint.stopped && is_anothers(state, r, 0);
 
         endpoint_stop(&r->endpoint, state->now_ms, "the shim, or the node, was restarted");
         endpoint_set_state(&r->endpoint, state->now_ms, ENDPOINT_GRACE);
