@@ -1,6 +1,10 @@
 """What the kubelet makes of the devices that the bridge shows it: its topology manager, its
-PodResources API, the health in a pod's status; and a kubelet that streams its lists."""
+PodResources API, the health in a pod's status; a kubelet that streams its lists, and one that hears
+of its pods late."""
 
+import time
+
+import grpc
 import pytest
 
 from cluster import GPU, GPUS
@@ -9,6 +13,7 @@ from kube_pods import container, pod
 from kube_release import GATES, since
 from numa import write_nodes
 
+MASK_S = 5
 NODES = {name: number // 8 for number, name in enumerate(GPUS.devices)}  # eight on each
 
 
@@ -18,7 +23,7 @@ def start_cluster(cluster_of, module_directory):
     short time only."""
     nodes = module_directory / "nodes"
     write_nodes(nodes)
-    return cluster_of([GPUS.with_numa(NODES)], config='[bridge]\nmask = "5s"\n',
+    return cluster_of([GPUS.with_numa(NODES)], config=f'[bridge]\nmask = "{MASK_S}s"\n',
                       binds={"/sys/devices/system/node": nodes})
 
 
@@ -117,3 +122,38 @@ def test_plugin_that_hangs_delays_nobody_else(cluster):
     finally:
         cluster.node.kill(GPUS.unit, number="CONT")
     cluster.wait_running("asking")
+
+
+def serves(cluster):
+    """Whether the kubelet, which has just started, answers."""
+    try:
+        cluster.node.pod_resources("List")
+    except grpc.RpcError:
+        return False
+    return True
+
+
+def test_an_api_server_that_is_back_long_after_the_node(cluster):
+    """As when the power was out: the kubelet hears of its pods, the plugin's own among them, when what it is shown of
+    devices without their plugin should long be over. It fails none, and each has the device it had."""
+    names = [f"web{number}" for number in range(3)]
+    for name in names:
+        cluster.create(pod(name, container("main", {GPU: 1})))
+    cluster.wait_running(*names)
+    before = {name: cluster.devices_of(name) for name in names}
+    cluster.node.power_off()
+    cluster.plane.kill_server()
+    try:
+        cluster.node.disable(GPUS.unit)
+        cluster.node.start()
+        cluster.wait(lambda: serves(cluster) and cluster.node.known_devices(GPU) == set(NODES), "it is shown the devices")
+        time.sleep(3 * MASK_S)
+        assert cluster.node.known_devices(GPU) == set(NODES)
+    finally:
+        cluster.plane.start_server()
+    for name in names:
+        cluster.wait_waiting(name, "CreateContainerError", GPU)
+    cluster.node.enable(GPUS.unit)
+    cluster.node.start_unit(GPUS.unit)
+    cluster.wait_running(*names)
+    assert {name: cluster.devices_of(name) for name in names} == {name: given * 2 for name, given in before.items()}

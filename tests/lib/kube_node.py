@@ -53,6 +53,10 @@ _BUILD = pathlib.Path(os.environ.get("SHIM_BUILD_DIR", ROOT / "build"))
 _ADMIN = "/etc/drivers/admin.conf"
 _NULL = os.makedev(1, 3)
 _UNITS = "etc/systemd/system"
+# A machine's own, which a reboot makes anew. Units that are protected from the kernel's tunables have a
+# /proc/sys of their own, without what was bound there before: their drop-in binds it once more.
+_BOOT_ID = "/proc/sys/kernel/random/boot_id"
+_OWN_BOOT_ID = "etc/boot_id"
 _LOG_BYTES = 5000  # of each unit's, when a test has failed and when the node ends
 
 # A kubelet sets these for the whole machine unless they are so.
@@ -213,8 +217,10 @@ class KubeNode(Machine):
         self.plugins = list(plugins)
         self._killed = {}  # the pid that was killed last, by unit
         self.kubelet_config = kubelet_config()
-        self._boot_id = directory / "boot_id"
-        self.binds["/proc/sys/kernel/random/boot_id"] = self._boot_id
+        self._write_boot_id()
+        self.binds[_BOOT_ID] = self.root / _OWN_BOOT_ID
+        for unit in (DAEMON, BRIDGE):
+            self.write(f"{_UNITS}/{unit}.d/boot.conf", f"[Service]\nBindReadOnlyPaths=/{_OWN_BOOT_ID}:{_BOOT_ID}\n")
         for name, value in _TUNABLES.items():
             path = directory / name.replace("/", ".")
             path.write_text(f"{value}\n")
@@ -241,6 +247,10 @@ class KubeNode(Machine):
     def write_config(self, text):
         """The shim's settings; they count from its next start or reload."""
         self.write("etc/cri-device-shim/config.toml", text)
+
+    def _write_boot_id(self):
+        """Another one: what is bound there is the same file."""
+        self.write(_OWN_BOOT_ID, f"{uuid.uuid4()}\n")
 
     def _write_unit(self, name, text):
         """A unit that is started with the machine, and has a log of its own."""
@@ -339,7 +349,7 @@ class KubeNode(Machine):
 
     def start(self):
         """Boots; returns when containerd serves, with the images that the pods are made of."""
-        self._boot_id.write_text(f"{uuid.uuid4()}\n")
+        self._write_boot_id()
         super().start()
         unit_containerd.wait_images(self)
 
