@@ -63,8 +63,8 @@
 #define KEEPALIVE_IDLE_S 30
 #define KEEPALIVE_AGAIN_S 5
 #define UNACKNOWLEDGED_MS 45000
-/* A connection on which nothing came for that long when a request on it has timed out is of no use:
- * less than the shortest of those times. */
+/* A connection on which nothing came for that long when requests on it time out is of no use: less
+ * than the shortest of their times. */
 #define SILENT_MS 25000
 /* Over HTTP/1.1 each watch has a connection of its own, and all else shares the others; over HTTP/2
  * there is one. */

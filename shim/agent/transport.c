@@ -37,6 +37,7 @@ struct watched {
     struct transport *transport;
     curl_socket_t socket;
     uint64_t heard_ms; /* when something came last, by the loop's clock */
+    bool doubted;      /* a request has timed out since */
 };
 
 struct transport {
@@ -89,19 +90,23 @@ static long local_port(curl_socket_t socket)
 
 /* A stream that has timed out leaves its connection to others (HTTP/2), which may have lost its server
  * without anybody's word: behind a load balancer the kernel goes on having all acknowledged. One on
- * which nothing came at all is ended, and all that is on it, so that it is begun on another. */
-static void leave_if_silent(const struct transport_request *request)
+ * which a second one has, and nothing came at all, is ended with all that is on it, so that it begins
+ * anew on another. The first may be one slow answer on a connection that is quiet otherwise. */
+static void doubt_if_silent(const struct transport_request *request)
 {
     const struct transport *transport = request->transport;
-    const struct watched *watched;
+    struct watched *watched;
     long port = 0;
 
     curl_easy_getinfo(request->easy, CURLINFO_LOCAL_PORT, &port);
     LIST_FOREACH(watched, &transport->watched, entry)
     {
-        if (port > 0 && port == local_port(watched->socket) &&
-            uv_now(transport->loop) - watched->heard_ms >= SILENT_MS)
+        if (port == 0 || port != local_port(watched->socket) ||
+            uv_now(transport->loop) - watched->heard_ms < SILENT_MS)
+            continue;
+        if (watched->doubted)
             shutdown(watched->socket, SHUT_RDWR);
+        watched->doubted = true;
     }
 }
 
@@ -111,7 +116,7 @@ static void finish(struct transport_request *request, CURLcode code)
     curl_off_t retry_after_s = 0;
 
     if (code == CURLE_OPERATION_TIMEDOUT)
-        leave_if_silent(request);
+        doubt_if_silent(request);
     if (code == CURLE_OK) {
         curl_easy_getinfo(request->easy, CURLINFO_RESPONSE_CODE, &result.status);
         curl_easy_getinfo(request->easy, CURLINFO_RETRY_AFTER, &retry_after_s);
@@ -355,8 +360,10 @@ static void on_poll(uv_poll_t *poll, int status, int events)
     struct transport *transport = watched->transport;
     int flags = 0, running;
 
-    if (events & UV_READABLE)
+    if (events & UV_READABLE) {
         watched->heard_ms = uv_now(transport->loop);
+        watched->doubted = false;
+    }
     if (status < 0)
         flags = CURL_CSELECT_ERR;
     flags |= events & UV_READABLE ? CURL_CSELECT_IN : 0;
