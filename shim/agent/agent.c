@@ -167,11 +167,6 @@ static void on_list_began(void *user)
     facts_list_begin(&watched->agent->facts, watched->kind);
 }
 
-static void on_object(void *user, const json_t *object)
-{
-    put(user, object);
-}
-
 static void forget(void *user, const struct fact *fact)
 {
     (void)user;
@@ -194,6 +189,16 @@ static void on_deleted(void *user, const json_t *object)
 
     if (uid && facts_remove(&watched->agent->facts, watched->kind, uid))
         report_gone(watched->agent);
+}
+
+static void on_object(void *user, const json_t *object)
+{
+    struct watched *watched = user;
+
+    if (object_is_over(watched->kind, object))
+        on_deleted(watched, object);
+    else
+        put(watched, object);
 }
 
 /* A list is large, and what is left of it small; and of the libraries' pages most are wanted for the

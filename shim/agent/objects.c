@@ -117,26 +117,6 @@ static void read_claims(const json_t *object, Agent__V1__Pod *out)
     }
 }
 
-static void read_annotations(const json_t *annotations, Agent__V1__Pod *out)
-{
-    const char *name;
-    json_t *value;
-
-    out->annotations = array_of(json_object_size(annotations), sizeof *out->annotations);
-    json_object_foreach((json_t *)annotations, name, value)
-    {
-        Agent__V1__Annotation *one;
-
-        if (strncmp(name, OWN_ANNOTATIONS, strlen(OWN_ANNOTATIONS)) != 0)
-            continue;
-        one = must(malloc(sizeof *one));
-        agent__v1__annotation__init(one);
-        one->name = must(strdup(name));
-        one->value = text(value);
-        out->annotations[out->n_annotations++] = one;
-    }
-}
-
 static ProtobufCMessage *pod(const json_t *object)
 {
     const json_t *metadata = json_object_get(object, "metadata");
@@ -156,8 +136,15 @@ static ProtobufCMessage *pod(const json_t *object)
     out->deletion_timestamp = text(json_object_get(metadata, "deletionTimestamp"));
     out->mirror = json_object_get(annotations, "kubernetes.io/config.mirror") != NULL;
     read_claims(object, out);
-    read_annotations(annotations, out);
     return &out->base;
+}
+
+bool object_is_over(Agent__V1__Kind kind, const json_t *object)
+{
+    const char *phase = json_string_value(at(object, "status", "phase"));
+
+    return kind == AGENT__V1__KIND__POD && phase &&
+           (strcmp(phase, "Succeeded") == 0 || strcmp(phase, "Failed") == 0);
 }
 
 /* ---- taints ---- */

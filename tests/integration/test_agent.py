@@ -100,8 +100,7 @@ def test_pods_and_slices_of_this_node_alone(server, feed, make_agent):
     server.put("pods", pod("before", spec={
         "priority": 7, "terminationGracePeriodSeconds": 0,
         "resourceClaims": [{"name": "own", "resourceClaimName": "c1"}, {"name": "made", "resourceClaimTemplateName": "t"}]},
-        status={"resourceClaimStatuses": [{"name": "made", "resourceClaimName": "before-made-x"}]},
-        metadata={"annotations": {"devices.cri-device-shim/main": "x", "other": "y"}}))
+        status={"resourceClaimStatuses": [{"name": "made", "resourceClaimName": "before-made-x"}]}))
     server.put("pods", pod("foreign", on=OTHER))
     server.put("resourceslices", slice_of("s1"))
     make_agent()
@@ -109,7 +108,6 @@ def test_pods_and_slices_of_this_node_alone(server, feed, make_agent):
     assert (told.namespace, told.name, told.phase, told.priority, told.grace_seconds) == (
         "default", "before", "Running", 7, 0)
     assert [(one.pod_name, one.claim_name) for one in told.claims] == [("own", "c1"), ("made", "before-made-x")]
-    assert [(one.name, one.value) for one in told.annotations] == [("devices.cri-device-shim/main", "x")]
     told = feed.wait_fact(proto.SLICE, "uid-s1")
     assert (told.driver, told.pool, told.generation, list(told.devices)) == ("gpu.example", NODE, 3, ["gpu-0", "gpu-1"])
     server.put("pods", pod("later"))
@@ -124,6 +122,29 @@ def test_pods_and_slices_of_this_node_alone(server, feed, make_agent):
         if one.path == "/apis/resource.k8s.io":  # what there is at all
             continue
         assert NODE in one.selector.values() or one.path == f"/api/v1/nodes/{NODE}", one
+
+
+def test_pods_that_have_ended_take_no_room(server, feed, make_agent):
+    """More than can be kept are there, before and behind one that runs, by what the server sorts them."""
+    for number in range(1100):
+        server.put("pods", pod(f"a{number}", status={"phase": "Succeeded"}))
+    server.put("pods", pod("runs"))
+    for number in range(1100):
+        server.put("pods", pod(f"z{number}", status={"phase": "Failed"}))
+    make_agent()
+    feed.wait_fact(proto.POD, "uid-runs")
+    feed.wait_state(lambda state: proto.POD in state.complete, "all pods are known")
+    assert [key for key in feed.facts if key[0] == proto.POD] == [(proto.POD, "uid-runs")]
+    server.put("pods", pod("runs", status={"phase": "Succeeded"}))
+    feed.wait_gone(proto.POD, "uid-runs")
+
+
+def test_what_anybody_writes_into_annotations_takes_no_room(server, feed, make_agent):
+    for number in range(40):
+        server.put("pods", pod(f"a{number}", metadata={"annotations": {"devices.cri-device-shim/main": "x" * 60_000}}))
+    make_agent()
+    feed.wait_state(lambda state: proto.POD in state.complete, "all pods are known")
+    assert len([key for key in feed.facts if key[0] == proto.POD]) == 40
 
 
 def test_one_connection_for_all_of_it(running, server, feed):
