@@ -35,11 +35,25 @@ struct http_server {
 
 static void on_timer(uv_timer_t *timer);
 
+static bool is_full(const struct http_server *server)
+{
+    const union MHD_DaemonInfo *info =
+        server->http->get_daemon_info(server->daemon, MHD_DAEMON_INFO_CURRENT_CONNECTIONS);
+
+    return info && info->num_connections >= HTTP_CONNECTIONS_MAX;
+}
+
+/* A daemon that is full does not listen; it does so again at the begin of its next turn, for which
+ * there may be no event: all its connections are over. */
 static void run(struct http_server *server)
 {
     MHD_UNSIGNED_LONG_LONG in_ms;
+    bool full;
 
-    server->http->run(server->daemon);
+    do {
+        full = is_full(server);
+        server->http->run(server->daemon);
+    } while (full && !is_full(server));
     if (server->http->get_timeout(server->daemon, &in_ms) == MHD_YES)
         uv_timer_start(&server->timer, on_timer, in_ms, 0);
     else

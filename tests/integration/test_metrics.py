@@ -5,6 +5,7 @@ import contextlib
 import http.client
 import json
 import os
+import signal
 import socket
 import threading
 import time
@@ -25,7 +26,7 @@ from scripted_agent import ScriptedAgent
 from shim import Shim, accepts, check_config, locked
 from supervisor import supervised
 from telling import tell
-from waiting import wait_until
+from waiting import GENEROUS_S, wait_until
 
 GPU = "vendor.com/gpu"
 PODS = 10_000
@@ -427,6 +428,22 @@ def test_those_who_are_slow_or_send_garbage(watched, runtime, make_client):
         assert sum("socket" in link for link in open_files(shim.pid).values()) < 30
     wait_until(lambda: get(path, "/healthz")[0] == 200, "the next one is answered")
     assert runtime.calls_of("Version")
+
+
+def test_as_many_as_there_may_be_who_say_nothing(watched):
+    """When their time is over all together, the daemon listens again, though nobody has said a word."""
+    shim, path = watched()
+    assert get(path, "/healthz")[0] == 200  # and no connection waits that was there before
+    silent = [socket.socket(socket.AF_UNIX) for _ in range(8)]  # HTTP_CONNECTIONS_MAX
+    os.kill(shim.pid, signal.SIGSTOP)  # so that it takes them, and ends them, at one time
+    for one in silent:
+        one.settimeout(GENEROUS_S)
+        one.connect(str(path))
+    os.kill(shim.pid, signal.SIGCONT)
+    for one in silent:
+        assert one.recv(1) == b""
+        one.close()
+    assert get(path, "/healthz")[0] == 200
 
 
 @pytest.mark.release
