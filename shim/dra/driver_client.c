@@ -255,11 +255,12 @@ static void dial_in(struct driver_client *client, uint64_t pause_ms)
     uv_timer_start(&client->dial_timer, on_dial, pause_ms, 0);
 }
 
-static void dial_again(struct driver_client *client)
+static void dial_again(struct driver_client *client, uint64_t most_ms)
 {
+    if (client->pause_ms > most_ms)
+        client->pause_ms = most_ms;
     dial_in(client, client->pause_ms);
-    client->pause_ms =
-        2 * client->pause_ms < DRIVER_REDIAL_MS_MAX ? 2 * client->pause_ms : DRIVER_REDIAL_MS_MAX;
+    client->pause_ms *= 2;
 }
 
 /* Once, until it was connected. */
@@ -309,7 +310,7 @@ static void on_lost(struct rpc_channel *channel, const char *reason, void *user)
     uv_timer_stop(&client->health_timer);
     if (uv_now(client->set->loop) - client->connected_ms >= DRIVER_REDIAL_MS_MAX)
         client->pause_ms = DRIVER_REDIAL_MS_MIN;
-    dial_again(client);
+    dial_again(client, DRIVER_FLAP_MS_MAX);
     tell_away(client, reason);
 }
 
@@ -355,7 +356,7 @@ static void on_dial(uv_timer_t *timer)
     int err = connect_to(client, &client->channel, &wrong);
 
     if (err < 0) {
-        dial_again(client);
+        dial_again(client, DRIVER_REDIAL_MS_MAX);
         snprintf(text, sizeof text, "cannot connect: %s", wrong ? wrong : strerror(-err));
         tell_away(client, text);
         return;

@@ -8,7 +8,8 @@
  *
  * AWAY waits for its timer: it dials after pauses that are doubled from DRIVER_REDIAL_MS_MIN to
  * DRIVER_REDIAL_MS_MAX, for as long as the instance is open, where the kubelet's library waits up
- * to two minutes. They begin anew after a connection that has held for DRIVER_REDIAL_MS_MAX.
+ * to two minutes. They begin anew after a connection that has held for DRIVER_REDIAL_MS_MAX; after
+ * others they go on up to DRIVER_FLAP_MS_MAX.
  */
 #ifndef SHIM_DRA_DRIVER_CLIENT_H
 #define SHIM_DRA_DRIVER_CLIENT_H
@@ -25,6 +26,8 @@
 
 #define DRIVER_REDIAL_MS_MIN 5
 #define DRIVER_REDIAL_MS_MAX 1000
+/* Each connection that is made and lost is two lines of the log, and two events. */
+#define DRIVER_FLAP_MS_MAX 10000
 /* Between the end of a stream of health and the next; the kubelet's. One that is not implemented is
  * not asked for again on the same connection. */
 #define DRIVER_HEALTH_MS 5000

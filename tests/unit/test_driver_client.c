@@ -232,6 +232,25 @@ static void is_dialled_until_it_is_there_and_again(void **state)
     stop(&f);
 }
 
+/* Who takes each connection and ends it: it is told each time, so the times are far apart. */
+static void one_that_hangs_up_is_left_alone_for_longer(void **state)
+{
+    struct fixture f;
+    uint64_t lost_ms, gap_ms = 0;
+
+    begin_served(&f, state);
+    while (gap_ms < 2 * DRIVER_REDIAL_MS_MAX) {
+        unsigned connected = f.connected;
+
+        WAIT(f.world, (rpc_server_disconnect(f.driver.server), f.lost == connected));
+        lost_ms = uv_now(&f.world->loop);
+        WAIT(f.world, f.connected == connected + 1);
+        gap_ms = uv_now(&f.world->loop) - lost_ms;
+        assert_in_range(f.connected, 2, 11); /* 5 ms, doubled nine times */
+    }
+    stop(&f);
+}
+
 static void without_a_connection_a_call_ends_at_once(void **state)
 {
     struct fixture f;
@@ -390,6 +409,7 @@ int main(void)
         TEST(one_that_hangs_is_given_up),
         TEST(that_it_is_lost_is_told_before_its_calls_end),
         TEST(is_dialled_until_it_is_there_and_again),
+        TEST(one_that_hangs_up_is_left_alone_for_longer),
         TEST(without_a_connection_a_call_ends_at_once),
         TEST(two_instances_are_two_connections),
         TEST(calls_go_on_elsewhere_while_it_goes_away),
