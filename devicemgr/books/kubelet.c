@@ -69,20 +69,21 @@ void kubelet_judge_tokens(struct state *state, uint64_t read_ms)
 
 /* ---- its start ---- */
 
-uint64_t kubelet_started_until_ms(const struct state *state)
+static uint64_t start_end_ms(const struct state *state)
 {
     uint64_t started_ms = later(state->kubelet.started_ms, state->kubelet.pods_ms);
-    uint64_t end_ms = later_by(started_ms, state->settings.mask_ms);
 
-    return kubelet_is_starting(state) ? end_ms : UINT64_MAX;
+    return later_by(started_ms, state->settings.mask_ms);
+}
+
+uint64_t kubelet_started_until_ms(const struct state *state)
+{
+    return kubelet_is_starting(state) ? start_end_ms(state) : UINT64_MAX;
 }
 
 bool kubelet_is_starting(const struct state *state)
 {
-    uint64_t started_ms = later(state->kubelet.started_ms, state->kubelet.pods_ms);
-
-    return state->settings.mask_ms > 0 &&
-           state->now_ms < later_by(started_ms, state->settings.mask_ms);
+    return state->settings.mask_ms > 0 && state->now_ms < start_end_ms(state);
 }
 
 void kubelet_started(struct state *state)
