@@ -345,21 +345,27 @@ static void on_answer(void *user, const Agent__V1__AnswerRequest *answer)
     daemon_feed_answer(agent->feed, answer);
 }
 
+static void tell_no_node(struct agent *agent, const char *why)
+{
+    char words[sizeof agent->words];
+
+    snprintf(words, sizeof words, "%s", why);
+    if (*words && strcmp(words, agent->words) != 0)
+        log_warning("%s", words);
+    memcpy(agent->words, words, sizeof words);
+    report_soon(agent);
+}
+
 static void look_for_node(uv_timer_t *timer)
 {
     struct agent *agent = timer->data;
+    const char *words;
 
     if (*agent->config->node_name)
         snprintf(agent->node, sizeof agent->node, "%s", agent->config->node_name);
-    else if (!api_client_node(agent->client, agent->node)) {
-        if (!agent->words[0]) {
-            snprintf(agent->words, sizeof agent->words,
-                     "%s: no client certificate of a node; cluster.node_name is to be set",
-                     agent->config->kubeconfig);
-            log_warning("%s", agent->words);
-        }
+    else if (!api_client_node(agent->client, agent->node, &words)) {
+        tell_no_node(agent, words);
         uv_timer_start(timer, look_for_node, NODE_AGAIN_MS, 0);
-        report_soon(agent);
         return;
     }
     agent->words[0] = '\0';

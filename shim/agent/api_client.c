@@ -212,9 +212,9 @@ void api_request_cancel(struct api_request *request)
     request_free(request);
 }
 
-bool api_client_node(struct api_client *client, char name[NODE_NAME_BYTES_MAX])
+bool api_client_node(struct api_client *client, char name[NODE_NAME_BYTES_MAX], const char **words)
 {
-    return credentials_node(client->credentials, name);
+    return credentials_node(client->credentials, name, words);
 }
 
 /* ---- life ---- */

@@ -52,8 +52,8 @@ struct api_client *api_client_new(uv_loop_t *loop, const char *path, bool insecu
 /* Ends all requests without a callback. Accepts NULL. */
 void api_client_free(struct api_client *client);
 
-/* The node's name by the certificate; false: not, or not yet. */
-bool api_client_node(struct api_client *client, char name[NODE_NAME_BYTES_MAX]);
+/* credentials_node(). */
+bool api_client_node(struct api_client *client, char name[NODE_NAME_BYTES_MAX], const char **words);
 
 /* `call` is copied. `ops` and `user` are borrowed until done(), or the cancel. */
 struct api_request *api_client_start(struct api_client *client, const struct transport_call *call,

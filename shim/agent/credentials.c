@@ -323,14 +323,20 @@ void credentials_refused(struct credentials *credentials)
     credentials->given_end_ms = 0;
 }
 
-bool credentials_node(struct credentials *credentials, char name[NODE_NAME_BYTES_MAX])
+bool credentials_node(struct credentials *credentials, char name[NODE_NAME_BYTES_MAX],
+                      const char **words)
 {
     struct credentials_set set;
-    const char *words;
+    enum credentials_state state = credentials_look(credentials, &set, words);
 
-    return credentials_look(credentials, &set, &words) == CREDENTIALS_READY &&
-           set.certificate.bytes &&
-           certificate_node(set.certificate.bytes, set.certificate.len, name);
+    if (state == CREDENTIALS_READY && set.certificate.bytes &&
+        certificate_node(set.certificate.bytes, set.certificate.len, name))
+        return true;
+    if (state == CREDENTIALS_READY)
+        broken(credentials, "%s: no client certificate of a node; cluster.node_name is to be set",
+               credentials->path);
+    *words = state == CREDENTIALS_PENDING ? "" : credentials->words;
+    return false;
 }
 
 struct credentials *credentials_new(uv_loop_t *loop, const char *path, bool insecure,

@@ -55,7 +55,9 @@ enum credentials_state credentials_look(struct credentials *credentials,
  * plugin not more often than each PLUGIN_AGAIN_MS. */
 void credentials_refused(struct credentials *credentials);
 
-/* The node's name by the client certificate. False: there is none, or it says none. */
-bool credentials_node(struct credentials *credentials, char name[NODE_NAME_BYTES_MAX]);
+/* The node's name by the client certificate. False: there is none, or it says none; or there are no
+ * credentials. *words, borrowed until the next call, say why; "": a plugin is at work. */
+bool credentials_node(struct credentials *credentials, char name[NODE_NAME_BYTES_MAX],
+                      const char **words);
 
 #endif

@@ -838,6 +838,18 @@ def test_no_node_by_these_credentials(directory, make_agent, server, feed):
     feed.wait_fact(proto.NODE, node_uid(server))
 
 
+def test_a_kubeconfig_that_is_not_there_yet(directory, make_agent, server, feed):
+    """As on a node that has not joined; or its path is another one."""
+    config = directory / "kubelet.conf"
+    one = make_agent(config)
+    feed.wait_state(lambda state: state.trouble == f"{config}: No such file or directory", "it says what is wanting")
+    config.write_text("no: config")
+    feed.wait_state(lambda state: state.trouble == f"{config}: it has no current context", "it says what is wrong")
+    server.kubeconfig(config, NODE)
+    feed.wait_fact(proto.NODE, node_uid(server))
+    assert "node_name" not in one.log()
+
+
 def test_another_authoritys_server_is_not_spoken_with(directory, make_agent, server, feed, closing):
     """And with cluster.insecure_skip_tls_verify and a kubeconfig that says so, it is."""
     other = closing(ApiServer(directory / "other"))
