@@ -16,8 +16,8 @@
 #define SPAM_REFILL_MS 300000
 /* One that is told again later than that is a new one. */
 #define SPAM_ALIKE_MS 600000
-/* An Event's name: the object's, '.', and a number. */
-#define SPAM_NAME_BYTES_MAX 300
+/* An Event's name and its NUL: a DNS subdomain. */
+#define SPAM_NAME_BYTES_MAX 254
 
 struct spam_object {
     uint64_t hash; /* of its uid; 0: a free place */

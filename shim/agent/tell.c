@@ -1,5 +1,6 @@
 #include "shim/agent/tell.h"
 
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -76,6 +77,18 @@ static json_t *text(const char *from, size_t max)
     return string;
 }
 
+/* Of an object whose name leaves no room for
+ * that the Event does not have it. */
+static void name_event(const char *object, const struct timespec *now,
+                       char name[SPAM_NAME_BYTES_MAX])
+{
+    unsigned long long number =
+        (unsigned long long)now->tv_sec * 1000000000 + (unsigned long long)now->tv_nsec;
+    bool fits = strlen(object) + strlen(".") + 16 < SPAM_NAME_BYTES_MAX;
+
+    snprintf(name, SPAM_NAME_BYTES_MAX, "%s.%llx", fits ? object : COMPONENT, number);
+}
+
 char *tell_new(const Agent__V1__Tell *tell, const char *node, char name[SPAM_NAME_BYTES_MAX])
 {
     struct timespec now;
@@ -83,8 +96,7 @@ char *tell_new(const Agent__V1__Tell *tell, const char *node, char name[SPAM_NAM
     json_t *event;
 
     format_time(&now, time);
-    snprintf(name, SPAM_NAME_BYTES_MAX, "%.253s.%llx", *tell->namespace_ ? tell->name : node,
-             (unsigned long long)now.tv_sec * 1000000000 + (unsigned long long)now.tv_nsec);
+    name_event(*tell->namespace_ ? tell->name : node, &now, name);
     event = json_pack(
         "{s:s, s:s, s:{s:s, s:s}, s:o, s:o, s:o, s:s, s:{s:s, s:s}, s:s, s:s, s:i, s:s, s:s}",
         "apiVersion", "v1", "kind", "Event", "metadata", "name", name, "namespace",

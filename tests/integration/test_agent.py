@@ -5,6 +5,7 @@ import datetime
 import json
 import os
 import pathlib
+import re
 import shutil
 import socket
 import subprocess
@@ -600,6 +601,17 @@ def test_events(running, server, feed):
     assert feed.order(**tell_of(namespace="", name="", uid="", warning=False)).outcome == proto.DONE
     one = events(server)[-1]
     assert (one["involvedObject"]["kind"], one["involvedObject"]["name"], one["type"]) == ("Node", NODE, "Normal")
+
+
+def test_events_on_a_pod_whose_name_is_as_long_as_it_may_be(running, server, feed):
+    """An Event's name may not be longer (pkg/apis/core/validation/validation.go)."""
+    name = "a.b-" * 63 + "z"
+    assert feed.order(**tell_of(name=name)).outcome == proto.DONE
+    assert feed.order(**tell_of(name="b" * 236)).outcome == proto.DONE
+    long, short = [one["metadata"]["name"] for one in events(server)]
+    assert len(long) <= 253 and re.fullmatch("[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*", long)
+    assert short.startswith("b" * 236 + ".") and len(short) <= 253
+    assert events(server)[0]["involvedObject"]["name"] == name
 
 
 def test_an_event_that_was_not_counted_is_counted_once(running, server, feed):
