@@ -509,6 +509,17 @@ def test_orders_that_fail(running, server, feed, fault, outcome):
     assert (answer.outcome, bool(answer.message)) == (outcome, True)
 
 
+def test_a_server_that_fails_at_one_thing_is_there(running, server, feed):
+    """A webhook that is away, or an eviction that several budgets forbid: it says 500, and watches have no byte to show for
+    a minute. Were it taken to be away, drivers would be left to the kubelet."""
+    server.fault(Fault(status=500), method="POST", times=1)
+    before = len(feed.reports)
+    assert feed.order(**tell_of()).outcome == proto.AGAIN
+    server.put("pods", pod("a"))
+    feed.wait_fact(proto.POD, "uid-a")
+    assert all(one.state.reached and not one.state.trouble for one in feed.reports[before:])
+
+
 def test_the_servers_word_is_passed_on(running, server, feed):
     server.fault(Fault(status=429, headers={"retry-after": "17"}), method="DELETE", times=1)
     answer = feed.order(wipe_slices=proto.WipeSlices(driver="gpu.example"))
