@@ -24,7 +24,8 @@ struct run {
     struct orders *orders;
     TAILQ_ENTRY(run) entry;
     Agent__V1__Order *order;
-    struct api_request *request;     /* NULL: to be begun */
+    bool begun;
+    struct api_request *request;     /* NULL: none is under way */
     struct answer answer;            /* the one under way */
     bool too_large;                  /* that is, and it is not read */
     const char *version;             /* that is asked for, of resource.k8s.io */
@@ -39,7 +40,7 @@ struct orders {
     void (*answer)(void *user, const Agent__V1__AnswerRequest *answer);
     void *user;
     TAILQ_HEAD(, run) runs;
-    size_t runs_len;
+    size_t runs_len, begun_len;
     uint64_t done[ORDERS_DONE_MAX]; /* a ring of those that were done; 0: none */
     size_t done_next;
     struct spam spam;

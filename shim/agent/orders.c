@@ -7,6 +7,8 @@
 #include "shim/must.h"
 #include "shim/rpc/message.h"
 
+static void on_turn(uv_timer_t *timer);
+
 /* ---- their ends ---- */
 
 static bool was_done(const struct orders *orders, uint64_t id)
@@ -22,6 +24,8 @@ static void run_free(struct run *run)
 {
     TAILQ_REMOVE(&run->orders->runs, run, entry);
     run->orders->runs_len--;
+    if (run->begun && run->orders->begun_len-- == ORDERS_AT_ONCE)
+        uv_timer_start(&run->orders->timer, on_turn, 0, 0); /* another may begin */
     agent__v1__order__free_unpacked(run->order, NULL);
     answer_fini(&run->answer);
     publishing_free(run->publishing);
@@ -161,11 +165,15 @@ static void on_turn(uv_timer_t *timer)
     struct orders *orders = timer->data;
     struct run *run;
 
+    if (orders->begun_len == ORDERS_AT_ONCE)
+        return;
     TAILQ_FOREACH(run, &orders->runs, entry)
     {
-        if (run->request)
+        if (run->begun)
             continue;
         uv_timer_start(timer, on_turn, 0, 0);
+        run->begun = true;
+        orders->begun_len++;
         begin(run);
         return;
     }

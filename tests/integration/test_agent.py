@@ -656,6 +656,18 @@ def test_what_is_cancelled_is_not_answered(running, server, feed):
     assert len(feed.answers_to(number)) == 1
 
 
+def test_more_orders_than_are_begun_at_once(running, server, feed):
+    """None is left out, and the server has few of them at once; one that is cancelled makes room for another."""
+    server.fault(Fault(silence=True), method="DELETE", times=64)
+    silent = [feed.begin(wipe_slices=proto.WipeSlices(driver="gpu.example")) for _ in range(64)]
+    server.wait_asked(method="DELETE", count=64)
+    orders = [proto.Order(id=1000 + number, **tell_of(name=f"p{number}")) for number in range(1100)]
+    feed.send(orders=orders)
+    feed.send(cancelled=silent[:1])
+    wait_until(lambda: len([one for one in list(feed.answers) if one.outcome == proto.DONE]) == 1100, "all are done")
+    assert len(events(server)) == 1100 and not feed.answers_to(silent[0])
+
+
 def test_an_order_that_nobody_knows(running, feed):
     assert feed.order().outcome == proto.REFUSED
 
