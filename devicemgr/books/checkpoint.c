@@ -161,7 +161,7 @@ static void finish_row(struct state *state, const struct dirty_row *row, uint64_
         wake_pod(&state->wakes, row->parts[0]); /* the container's next create waits for it */
     if (!allocation || allocation->commit != commit)
         return;
-    if (durable)
+    if (durable || allocation->options) /* a row has its devices: the options may follow */
         allocation_confirm(allocation, state->settings.boot_id);
     else if (allocation_durable(allocation))
         allocation_revert(allocation);

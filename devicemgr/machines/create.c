@@ -121,6 +121,19 @@ void creates_commit_began(struct creates *creates, uint64_t commit)
         create->commit = create->commit ? create->commit : commit;
 }
 
+/* Whether all that it gets was stored once, whatever became of this commit: what plugins have given
+ * anew is in force all the same. */
+static bool is_kept(struct state *state, const struct create *create)
+{
+    for (size_t i = 0; i < create->demand.request.len; i++) {
+        const struct allocation *allocation = create_allocation(state, create, i);
+
+        if (!allocation || !allocation->options)
+            return false;
+    }
+    return true;
+}
+
 void creates_committed(struct creates *creates, uint64_t commit, const char *error)
 {
     struct create *create, *next;
@@ -133,7 +146,7 @@ void creates_committed(struct creates *creates, uint64_t commit, const char *err
 
         if (create->commit != commit)
             continue;
-        if (!error) {
+        if (!error || is_kept(creates->state, create)) {
             create_set_state(creates, create, CREATE_PRESTARTING);
             wake_one(&creates->state->wakes, &create->waiter);
             continue;

@@ -39,6 +39,9 @@ void check_freed(struct world *w, const char *uid, const char *container, const 
  * any); 0: none. */
 uint64_t check_serial_in_force(struct world *w, unsigned uid, unsigned name, size_t resource,
                                unsigned ids);
+/* Whether the store has a row, with options, of what the create asks for by its token, and had it
+ * before. */
+bool check_is_stored(struct world *w, const struct create_sim *create, size_t resource);
 /* Everything that is over is forgotten. */
 void check_nothing_left(struct world *w);
 

@@ -136,6 +136,16 @@ static void check_hold(struct world *w, const struct create_sim *create, unsigne
     count_add(COUNT_HOLD_TIMEOUT);
 }
 
+/* Whether the store has what it asks for by tokens, of all that it asks for. */
+static bool is_stored(struct world *w, const struct create_sim *create)
+{
+    for (size_t r = 0; r < RESOURCES_LEN; r++) {
+        if (create->count[r] > 0 && (create->ids[r] == 0 || !check_is_stored(w, create, r)))
+            return false;
+    }
+    return !create->disturbed;
+}
+
 void check_refusal(struct world *w, const struct create_sim *create, int code, const char *message)
 {
     unsigned reasons = reasons_of(w, create);
@@ -158,6 +168,9 @@ void check_refusal(struct world *w, const struct create_sim *create, int code, c
                "a malformed token is told as such, and nothing else is: %d", code);
     if (code == CODE_UNAVAILABLE)
         check_hold(w, create, reasons);
+    if (message && strstr(message, "the allocation cannot be stored"))
+        check_that(w, !is_stored(w, create),
+                   "who has a row is not refused for a store that fails: %s", message);
     check_that(w,
                message && strlen(message) < TEXT_BYTES_MAX && strstr(message, pod) &&
                    strstr(message, container_sim_name(create->name)),

@@ -264,7 +264,8 @@ static void a_new_file_gets_all_there_is(void **state)
     assert_int_equal(devicemgr_next_ms(w->mgr), UINT64_MAX);
 }
 
-static void a_failed_refresh_leaves_the_old_options(void **state)
+/* After a reboot, with a full disk: who had it before is made with it, as its row says. */
+static void what_is_given_anew_is_stored_later(void **state)
 {
     struct world *w = *state;
 
@@ -277,12 +278,51 @@ static void a_failed_refresh_leaves_the_old_options(void **state)
         committed(w);
     runtime_listed(w, "u1");
     ignore_all(w);
-    allocate_for(w, 11, "u1", GPU ":g0");
+    assert_true(create(w, 11, "u1", "main", GPU ":g0", NULL));
+    expect(w, "allocate g0 *");
+    allocated(w, "NEW=1");
+    expect(w, "commit *");
+    commit_failed(w, "read-only");
+    expect(w, "verdict 11 forward NEW=1");
+    create_answered(w, 11, NULL);
+    assert_true(create(w, 12, "u1", "main", GPU ":g0", NULL));
+    expect(w, "verdict 12 forward NEW=1");
+    pass(w, COMMIT_RETRY_MS_MIN);
+    expect_stored(w, "commit *");
+    world_restart(w);
+    plugin_back(w, "g0");
+    runtime_listed(w, "u1");
+    ignore_all(w);
+    assert_true(create(w, 13, "u1", "main", GPU ":g0", NULL));
+    expect(w, "verdict 13 forward NEW=1");
+}
+
+/* What another resource has never given is not. */
+static void but_not_with_what_is_new_besides(void **state)
+{
+    struct world *w = *state;
+
+    container_made(w, 1, "u1", "main", GPU ":g0");
+    w->settings.boot_id = "boot-2";
+    world_restart(w);
+    plugin_back(w, "g0");
+    if (w->pending)
+        committed(w);
+    ignore_all(w);
+    nics_up(w, "n0");
+    runtime_listed(w, "u1");
+    if (w->pending)
+        committed(w);
+    ignore_all(w);
+    assert_true(create(w, 11, "u1", "main", GPU ":g0 " NIC ":n0", NULL));
+    expect(w, "allocate n0 *");
+    expect(w, "allocate g0 *");
+    allocated(w, "NEW=1");
+    w->call--;
+    allocated(w, "NIC=1");
     expect(w, "commit *");
     commit_failed(w, "read-only");
     expect(w, "verdict 11 refused 14:*");
-    assert_true(create(w, 12, "u1", "main", GPU ":g0", NULL));
-    expect(w, "allocate g0 *"); /* still held, still stale */
 }
 
 static void a_failed_commit_of_a_create_given_up_frees_its_device(void **state)
@@ -401,7 +441,8 @@ int main(void)
         TEST(what_is_stored_too_late_is_deleted_in_the_end),
         TEST(a_commit_that_succeeds_ends_the_retries),
         TEST(a_new_file_gets_all_there_is),
-        TEST(a_failed_refresh_leaves_the_old_options),
+        TEST(what_is_given_anew_is_stored_later),
+        TEST(but_not_with_what_is_new_besides),
         TEST(a_failed_commit_of_a_create_given_up_frees_its_device),
         TEST(a_create_given_up_before_its_commit_begins_leaves_nothing),
         TEST(a_pod_that_ends_during_its_commit_is_deleted_by_the_next),
