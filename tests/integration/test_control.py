@@ -341,7 +341,7 @@ def test_no_more_connections_than_there_may_be(at_work):
         call.result()
 
 
-def test_clients_that_hang_are_told_of(at_work):
+def test_clients_that_hang_make_room(at_work):
     """Whoever is silent makes room for who comes; he is sent a PING, and has gone if he does not answer it."""
     with contextlib.ExitStack() as stack:
         for _ in range(CONNECTIONS_MAX):
