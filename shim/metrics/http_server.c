@@ -18,6 +18,11 @@
 #define BACKLOG 16
 #define SOCKET_DIRECTORY_MODE 0755
 
+struct visitor {
+    int fd;
+    uint64_t since_ms; /* on the loop's clock */
+};
+
 struct http_server {
     uv_loop_t *loop;
     const struct http_server_ops *ops;
@@ -26,22 +31,59 @@ struct http_server {
     struct socket_file file; /* of a unix socket */
     struct keeper *keeper;
     const struct microhttpd *http;
-    struct MHD_Daemon *daemon; /* NULL: it does not listen */
-    uv_poll_t *poll;           /* of its descriptor; freed when it is closed */
-    uv_timer_t timer;          /* of what it has to do without an event */
+    struct MHD_Daemon *daemon;                     /* NULL: it does not listen */
+    uv_poll_t *poll;                               /* of its descriptor; freed when it is closed */
+    uv_timer_t timer;                              /* of what it has to do without an event */
+    struct visitor visitors[HTTP_CONNECTIONS_MAX]; /* who came first is first */
+    size_t visitors_len;
 };
+
+/* ---- who is here ---- */
+
+static bool is_full(const struct http_server *server)
+{
+    return server->visitors_len == HTTP_CONNECTIONS_MAX;
+}
+
+static void leave(struct http_server *server, int fd)
+{
+    struct visitor *v = server->visitors;
+    size_t i = 0;
+
+    while (i < server->visitors_len && v[i].fd != fd)
+        i++;
+    if (i == server->visitors_len)
+        return;
+    server->visitors_len--;
+    memmove(&v[i], &v[i + 1], (server->visitors_len - i) * sizeof *v);
+}
+
+static void on_connection(void *user, struct MHD_Connection *connection, void **context,
+                          enum MHD_ConnectionNotificationCode what)
+{
+    struct http_server *server = user;
+    int fd = server->http->get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD)
+                 ->connect_fd;
+
+    (void)context;
+    if (what == MHD_CONNECTION_NOTIFY_CLOSED)
+        leave(server, fd);
+    else if (!is_full(server))
+        server->visitors[server->visitors_len++] =
+            (struct visitor){.fd = fd, .since_ms = uv_now(server->loop)};
+}
+
+/* Until the oldest has to go: who sends a byte now and then would keep his place else. */
+static uint64_t oldest_left_ms(const struct http_server *server)
+{
+    uint64_t age_ms = uv_now(server->loop) - server->visitors[0].since_ms;
+
+    return age_ms < HTTP_FULL_MS ? HTTP_FULL_MS - age_ms : 0;
+}
 
 /* ---- its turn ---- */
 
 static void on_timer(uv_timer_t *timer);
-
-static bool is_full(const struct http_server *server)
-{
-    const union MHD_DaemonInfo *info =
-        server->http->get_daemon_info(server->daemon, MHD_DAEMON_INFO_CURRENT_CONNECTIONS);
-
-    return info && info->num_connections >= HTTP_CONNECTIONS_MAX;
-}
 
 /* A daemon that is full does not listen; it does so again at the begin of its next turn, for which
  * there may be no event: all its connections are over. */
@@ -54,7 +96,11 @@ static void run(struct http_server *server)
         full = is_full(server);
         server->http->run(server->daemon);
     } while (full && !is_full(server));
-    if (server->http->get_timeout(server->daemon, &in_ms) == MHD_YES)
+    if (server->http->get_timeout(server->daemon, &in_ms) != MHD_YES)
+        in_ms = UINT64_MAX;
+    if (is_full(server) && oldest_left_ms(server) < in_ms)
+        in_ms = oldest_left_ms(server);
+    if (in_ms < UINT64_MAX)
         uv_timer_start(&server->timer, on_timer, in_ms, 0);
     else
         uv_timer_stop(&server->timer);
@@ -62,7 +108,11 @@ static void run(struct http_server *server)
 
 static void on_timer(uv_timer_t *timer)
 {
-    run(timer->data);
+    struct http_server *server = timer->data;
+
+    if (is_full(server) && oldest_left_ms(server) == 0)
+        shutdown(server->visitors[0].fd, SHUT_RDWR); /* which the library sees */
+    run(server);
 }
 
 static void on_readable(uv_poll_t *poll, int status, int events)
@@ -233,7 +283,8 @@ static int serve_on(struct http_server *server, int fd)
         MHD_USE_EPOLL, 0, NULL, NULL, on_request, server, MHD_OPTION_LISTEN_SOCKET, fd,
         MHD_OPTION_CONNECTION_LIMIT, (unsigned)HTTP_CONNECTIONS_MAX,
         MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)HTTP_CONNECTION_BYTES_MAX,
-        MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)HTTP_IDLE_S, MHD_OPTION_END);
+        MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)HTTP_IDLE_S, MHD_OPTION_NOTIFY_CONNECTION,
+        on_connection, server, MHD_OPTION_END);
     if (!server->daemon) {
         close(fd);
         return -ENOMEM;

@@ -3,7 +3,8 @@
  *
  * GET and HEAD of paths that its owner knows; each answer is made whole when it is asked for.
  * Whoever is slow or hostile is bounded by the limits below: connections, the memory of each, and
- * their time without a byte. Who comes beyond that waits in the backlog.
+ * their time without a byte. Who comes beyond that waits in the backlog, where nobody waits for ever:
+ * as long as all places are taken, the oldest connection ends when it is HTTP_FULL_MS old.
  */
 #ifndef SHIM_METRICS_HTTP_SERVER_H
 #define SHIM_METRICS_HTTP_SERVER_H
@@ -20,6 +21,7 @@
 #define HTTP_CONNECTIONS_MAX 8
 #define HTTP_CONNECTION_BYTES_MAX (16 * 1024)
 #define HTTP_IDLE_S 10
+#define HTTP_FULL_MS 10000
 
 struct http_server;
 

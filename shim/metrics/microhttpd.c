@@ -14,6 +14,7 @@ static const struct library_function FUNCTIONS[] = {
     {"MHD_run", offsetof(struct microhttpd, run)},
     {"MHD_get_timeout", offsetof(struct microhttpd, get_timeout)},
     {"MHD_get_daemon_info", offsetof(struct microhttpd, get_daemon_info)},
+    {"MHD_get_connection_info", offsetof(struct microhttpd, get_connection_info)},
     {"MHD_lookup_connection_value", offsetof(struct microhttpd, lookup_value)},
     {"MHD_get_connection_values", offsetof(struct microhttpd, each_value)},
     {"MHD_create_response_from_buffer", offsetof(struct microhttpd, create_response)},

@@ -13,6 +13,7 @@ struct microhttpd {
     __typeof__(MHD_run) *run;
     __typeof__(MHD_get_timeout) *get_timeout;
     __typeof__(MHD_get_daemon_info) *get_daemon_info;
+    __typeof__(MHD_get_connection_info) *get_connection_info;
     __typeof__(MHD_lookup_connection_value) *lookup_value;
     __typeof__(MHD_get_connection_values) *each_value;
     __typeof__(MHD_create_response_from_buffer) *create_response;

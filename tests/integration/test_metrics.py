@@ -446,6 +446,31 @@ def test_as_many_as_there_may_be_who_say_nothing(watched):
     assert get(path, "/healthz")[0] == 200
 
 
+def test_as_many_as_there_may_be_who_never_end(watched):
+    """Who sends a little now and then keeps his place until others want it."""
+    _, path = watched()
+    over = threading.Event()
+
+    def drip(one):
+        with contextlib.suppress(OSError):  # it is ended
+            one.sendall(b"GET / HTTP/1.1\r\n")
+            while not over.wait(0.5):
+                one.sendall(b"X: y\r\n")
+
+    with contextlib.ExitStack() as stack:
+        slow = [stack.enter_context(socket.socket(socket.AF_UNIX)) for _ in range(8)]  # HTTP_CONNECTIONS_MAX
+        for one in slow:
+            one.connect(str(path))
+        with concurrent.futures.ThreadPoolExecutor(len(slow)) as pool:
+            for one in slow:
+                pool.submit(drip, one)
+            try:
+                for _ in range(3):
+                    assert get(path, "/healthz")[0] == 200
+            finally:
+                over.set()
+
+
 @pytest.mark.release
 def test_memory(request, watched, runtime, make_plugin, make_client):
     """With all of it on, after scrapes: at most 8 MiB."""
