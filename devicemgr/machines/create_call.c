@@ -125,6 +125,8 @@ void creates_allocated(struct creates *creates, uint64_t number, int code, const
         snprintf(answers, sizeof answers, "it answered for %zu containers instead of one",
                  response->n_container_responses);
         fail(creates, create, call, REASON_CALL_FAILED, answers);
+    } else if (!options_are_text(response->container_responses[0])) {
+        fail(creates, create, call, REASON_CALL_FAILED, "its answer is not all UTF-8");
     } else {
         keep_answer(creates, create, call, response->container_responses[0]);
     }

@@ -35,6 +35,21 @@ static void an_answer_for_no_container_or_two_is_none(void **state)
     }
 }
 
+/* It is not kept: the plugin is asked again, and may be mended by then. */
+static void an_answer_that_is_no_text_is_none(void **state)
+{
+    struct world *w = *state;
+
+    assert_true(create(w, 11, "u1", "main", GPU ":g0", NULL));
+    expect(w, "allocate *");
+    allocated(w, "A=caf\xe9");
+    expect_with(w, "verdict 11 refused 14:", "its answer is not all UTF-8", NULL);
+    assert_true(create(w, 12, "u1", "main", GPU ":g0", NULL));
+    expect(w, "allocate *");
+    allocated(w, "A=caf\xc3\xa9");
+    committed(w);
+}
+
 /* With one text of so many MiB. */
 static void answer_large(struct world *w, size_t mib)
 {
@@ -194,6 +209,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(an_answer_for_no_container_or_two_is_none),
+        TEST(an_answer_that_is_no_text_is_none),
         TEST(the_memory_of_all_answers_has_a_bound),
         TEST(a_plugin_without_words_is_quoted_as_such),
         TEST(endless_words_are_cut),
