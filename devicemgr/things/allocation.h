@@ -17,8 +17,8 @@
  *
  * If its create is given up before a commit carries it, or the commit fails, one that was DURABLE
  * before is so again, as it was; another is removed. But where a row has its devices, and new
- * options are all that could not be stored, these are in force, and stored later. One that was restored, or is found with a
- * container that runs, is DURABLE at once;
+ * options are all that could not be stored, these are in force, and stored later. One that was
+ * restored, or is found with a container that runs, is DURABLE at once;
  *
  * and its *life*, what is known of its containers. Several of these may be true at a time, the
  * first of them is its life:
