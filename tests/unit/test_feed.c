@@ -188,6 +188,20 @@ static void what_is_shown_is_the_cores_newest(void **state)
     assert_true(says(f, "no bridge has reported"));
 }
 
+/* What its checkpoint names the kubelet publishes by itself, and anything as long as nobody has read it. */
+static void the_kubelet_has_what_its_checkpoint_names(void **state)
+{
+    struct fixture *f = *state;
+
+    start(f);
+    assert_true(feed_kubelet_has(f->feed, NULL_DEVICE));
+    WAIT(f->world, !feed_kubelet_has(f->feed, NULL_DEVICE));
+    assert_false(feed_kubelet_has(f->feed, GPU));
+    make_kubelet_file(f, KUBELET_FILE_FREE);
+    WAIT(f->world, feed_kubelet_has(f->feed, GPU));
+    assert_false(feed_kubelet_has(f->feed, NULL_DEVICE));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -200,6 +214,7 @@ int main(void)
         TEST(a_plugin_that_is_gone_is_not_waited_for),
         TEST(a_plugin_that_goes_is_not_waited_for),
         TEST(what_is_shown_is_the_cores_newest),
+        TEST(the_kubelet_has_what_its_checkpoint_names),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
