@@ -224,7 +224,7 @@ static char **variables_of(struct reader *r, yaml_node_t *exec)
 
 static void read_exec(struct reader *r, yaml_node_t *exec, struct kubeconfig_exec *out)
 {
-    if (!exec)
+    if (is_null(exec))
         return;
     out->command = text_of(r, exec, "command");
     out->api_version = text_of(r, exec, "apiVersion");
@@ -260,7 +260,7 @@ static void read_user(struct reader *r, yaml_node_t *user, struct kubeconfig *ou
     if (out->token && strpbrk(out->token, "\r\n")) /* it goes into a header */
         refuse(r, "the user's token has the end of a line in it", NULL);
     read_exec(r, get(r, user, "exec"), &out->exec);
-    if (get(r, user, "auth-provider") || get(r, user, "username"))
+    if (!is_null(get(r, user, "auth-provider")) || !is_null(get(r, user, "username")))
         refuse(r, "the user has neither a certificate, a token nor exec, but something older",
                NULL);
     if (!(out->certificate_file || out->certificate.bytes) != !(out->key_file || out->key.bytes))

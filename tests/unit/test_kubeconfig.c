@@ -121,6 +121,26 @@ static void a_plugin(void **state)
     kubeconfig_fini(&config);
 }
 
+/* What writes out every field. */
+static void what_is_null_or_empty_is_not_there(void **state)
+{
+    struct kubeconfig config;
+
+    (void)state;
+    parse(HEAD CLUSTER
+          "    certificate-authority-data: null\n    proxy-url: \"\"\n    "
+          "tls-server-name: ~\n    insecure-skip-tls-verify:\n" TOKEN
+          "    exec: null\n    auth-provider: null\n    username: \"\"\n    password: \"\"\n"
+          "    client-certificate: null\n    client-key: \"\"\n    tokenFile:\n",
+          &config);
+    assert_string_equal(config.token, "t");
+    assert_null(config.exec.command);
+    assert_null(config.proxy_url);
+    assert_null(config.token_file);
+    assert_null(config.certificate_file);
+    kubeconfig_fini(&config);
+}
+
 static void what_is_refused(void **state)
 {
     static const struct {
@@ -175,9 +195,13 @@ static void cut_at_every_byte(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(as_kubeadm_writes_it), cmocka_unit_test(data_may_have_ends_of_lines),
-        cmocka_unit_test(data_and_tokens),      cmocka_unit_test(a_plugin),
-        cmocka_unit_test(what_is_refused),      cmocka_unit_test(cut_at_every_byte),
+        cmocka_unit_test(as_kubeadm_writes_it),
+        cmocka_unit_test(data_may_have_ends_of_lines),
+        cmocka_unit_test(data_and_tokens),
+        cmocka_unit_test(a_plugin),
+        cmocka_unit_test(what_is_null_or_empty_is_not_there),
+        cmocka_unit_test(what_is_refused),
+        cmocka_unit_test(cut_at_every_byte),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
