@@ -217,11 +217,13 @@ static void on_ended(uv_process_t *process, int64_t status, int signal_number)
     look_for_end(plugin);
 }
 
+/* With what it has started: a script waits for another program, which would stay. Its number is its
+ * group's, and nobody else's as long as it has not ended. */
 static void end_with(struct exec_plugin *plugin, int error)
 {
     plugin->error = plugin->error ? plugin->error : error;
     if (!plugin->ended)
-        uv_process_kill(&plugin->process, SIGKILL);
+        uv_kill(-plugin->process.pid, SIGKILL);
 }
 
 static void on_alloc(uv_handle_t *handle, size_t size, uv_buf_t *buf)
@@ -279,6 +281,7 @@ static int spawn(struct exec_plugin *plugin, const struct kubeconfig *config)
                                           .file = config->exec.command,
                                           .args = args,
                                           .env = env,
+                                          .flags = UV_PROCESS_DETACHED, /* a group of its own */
                                           .stdio_count = 3,
                                           .stdio = stdio};
     int err = uv_spawn(plugin->timer.loop, &plugin->process, &options);

@@ -821,18 +821,24 @@ def test_credential_plugins_that_die(directory, make_agent, server, feed, script
     feed.wait_fact(proto.NODE, node_uid(server))
 
 
+def is_running(number):
+    """One whose parent does not reap it is not."""
+    status = pathlib.Path(f"/proc/{number}/status")
+    return status.exists() and "State:\tZ" not in status.read_text()
+
+
 def test_a_credential_plugin_that_hangs_is_killed(directory, make_agent, server, feed):
-    """After half a minute, in which all else goes on."""
-    script = f"echo $$ >{directory}/pid; exec sleep 1000000"
+    """After half a minute, in which all else goes on; and with it the programs that it has started and waits for."""
+    script = f"sleep 1000000 & echo $$ $! >{directory}/pid; wait"
     make_agent(plugin_config(directory, server, script), node_name=NODE)
     wait_until(lambda: (directory / "pid").exists() and (directory / "pid").read_text(), "it runs")
-    number = int((directory / "pid").read_text())
+    numbers = (directory / "pid").read_text().split()
     feed.begin(**set_capacity())
     feed.stop()
     feed.start()
     wait_until(lambda: feed.reports, "the daemon is told")
     feed.wait_state(lambda state: "its credential plugin" in state.trouble, "it has not answered")
-    wait_until(lambda: not pathlib.Path(f"/proc/{number}").exists(), "it is killed")
+    wait_until(lambda: not any(is_running(number) for number in numbers), "all of it is killed")
     assert server.requests == []
 
 
