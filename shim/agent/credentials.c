@@ -43,6 +43,7 @@ struct credentials {
     bool given;                 /* by the plugin: */
     struct kubeconfig_data token, certificate, key;
     uint64_t given_end_ms;  /* when it is to be asked anew; boot_now_ms() */
+    uint64_t given_over_ms; /* until then what it gave is used meanwhile */
     uint64_t not_before_ms; /* nor sooner than that */
     char plugin_words[256]; /* why it gave nothing; "" */
 };
@@ -248,6 +249,7 @@ static void on_plugin_done(void *user, const struct exec_credential *given, cons
         take(&c->certificate, given->certificate);
         take(&c->key, given->certificate ? given->key : NULL);
         c->given = true;
+        c->given_over_ms = given->lasts_ms == UINT64_MAX ? UINT64_MAX : now_ms + given->lasts_ms;
         if (given->lasts_ms == UINT64_MAX)
             c->given_end_ms = now_ms + PLUGIN_ANEW_MS;
         else
@@ -267,7 +269,7 @@ static enum credentials_state look_at_plugin(struct credentials *c)
 
     if (!fresh && !c->plugin && now_ms >= c->not_before_ms)
         c->plugin = exec_plugin_run(c->loop, &c->now.config, &PLUGIN_OPS, c);
-    if (c->plugin)
+    if (c->plugin && !(c->given && now_ms < c->given_over_ms))
         return CREDENTIALS_PENDING;
     if (c->given) /* what it gave last is better than nothing */
         return CREDENTIALS_READY;
@@ -320,7 +322,7 @@ enum credentials_state credentials_look(struct credentials *credentials,
 void credentials_refused(struct credentials *credentials)
 {
     credentials->again = true;
-    credentials->given_end_ms = 0;
+    credentials->given_end_ms = credentials->given_over_ms = 0;
 }
 
 bool credentials_node(struct credentials *credentials, char name[NODE_NAME_BYTES_MAX],

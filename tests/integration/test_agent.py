@@ -863,6 +863,20 @@ def test_a_credential_that_ends_is_asked_for_anew(directory, make_agent, server,
     assert asked == 2
 
 
+def test_what_a_plugin_gave_is_used_while_it_is_asked_anew(directory, make_agent, server, feed):
+    """It is asked half a minute before the end, and hangs then, which nothing waits for."""
+    server.tokens = {"t": "x"}
+    end = (datetime.datetime.now(datetime.timezone.utc) + datetime.timedelta(seconds=60)).isoformat(timespec="seconds")
+    (directory / "now").write_text((CREDENTIAL % "t").replace('"token"', f'"expirationTimestamp":"{end}","token"'))
+    once = f"if mkdir {directory}/first; then cat {directory}/now; else echo $$ >{directory}/pid; exec sleep 1000000; fi"
+    make_agent(plugin_config(directory, server, once), node_name=NODE)
+    order = set_capacity("vendor.com/none")
+    wait_until(lambda: feed.order(**order).outcome == proto.DONE and (directory / "pid").exists()
+               and (directory / "pid").read_text(), "it is asked again")
+    assert feed.order(**order).outcome == proto.DONE
+    assert is_running(int((directory / "pid").read_text()))
+
+
 def test_a_program_that_is_not_there(directory, make_agent, server, feed):
     make_agent(plugin_config(directory, server, "", command="/nonexistent/plugin"), node_name=NODE)
     feed.wait_state(lambda state: "no such file" in state.trouble, "it cannot be run")
