@@ -325,6 +325,25 @@ static void but_not_with_what_is_new_besides(void **state)
     expect(w, "verdict 11 refused 14:*");
 }
 
+/* A container that runs says that it has it, and no row does. */
+static void nor_with_what_was_only_found(void **state)
+{
+    struct world *w = *state;
+
+    runtime_listed(w, "u1/main=" GPU ":g0");
+    expect(w, "commit *");
+    commit_failed(w, "read-only");
+    container_removed(w, "c-u1-main");
+    ignore_all(w);
+    allocate_for(w, 11, "u1", GPU ":g0");
+    expect(w, "commit *");
+    commit_failed(w, "read-only");
+    expect(w, "verdict 11 refused 14:*");
+    allocate_for(w, 12, "u1", GPU ":g0");
+    expect_stored(w, "commit *");
+    expect(w, "verdict 12 forward A=1");
+}
+
 static void a_failed_commit_of_a_create_given_up_frees_its_device(void **state)
 {
     struct world *w = *state;
@@ -443,6 +462,7 @@ int main(void)
         TEST(a_new_file_gets_all_there_is),
         TEST(what_is_given_anew_is_stored_later),
         TEST(but_not_with_what_is_new_besides),
+        TEST(nor_with_what_was_only_found),
         TEST(a_failed_commit_of_a_create_given_up_frees_its_device),
         TEST(a_create_given_up_before_its_commit_begins_leaves_nothing),
         TEST(a_pod_that_ends_during_its_commit_is_deleted_by_the_next),
