@@ -84,6 +84,34 @@ static void every_list_is_merged_by_its_key(void **state)
     options_merge_fini(&merge);
 }
 
+/* One text after the other is none; a mount has a flag besides. */
+static void each_text_is_looked_at(void **state)
+{
+    V1beta1__ContainerAllocateResponse options = V1BETA1__CONTAINER_ALLOCATE_RESPONSE__INIT;
+    V1beta1__ContainerAllocateResponse__EnvsEntry env =
+        V1BETA1__CONTAINER_ALLOCATE_RESPONSE__ENVS_ENTRY__INIT;
+    V1beta1__ContainerAllocateResponse__EnvsEntry *envs[] = {&env};
+    V1beta1__Mount mount = V1BETA1__MOUNT__INIT, *mounts[] = {&mount};
+    V1beta1__CDIDevice cdi = V1BETA1__CDIDEVICE__INIT, *cdis[] = {&cdi};
+    char **texts[] = {&env.key, &env.value, &mount.container_path, &mount.host_path, &cdi.name};
+    size_t bytes;
+
+    (void)state;
+    options.envs = envs;
+    options.mounts = mounts;
+    options.cdi_devices = cdis;
+    options.n_envs = options.n_mounts = options.n_cdi_devices = 1;
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+        *texts[i] = (char *)"caf\xe9";
+        assert_false(options_are_text(&options));
+        *texts[i] = (char *)"caf\xc3\xa9";
+        assert_true(options_are_text(&options));
+    }
+    bytes = options_bytes(&options);
+    mount.read_only = true;
+    assert_int_equal(options_bytes(&options), bytes);
+}
+
 static void a_copy_keeps_unknown_fields(void **state)
 {
     static const uint8_t WIRE[] = {0x2a, 0x03, 0x0a, 0x01, 'x', 0xc2, 0x3e, 0x02, 'h', 'i'};
@@ -156,6 +184,7 @@ int main(void)
         cmocka_unit_test(the_first_that_names_a_key_wins),
         cmocka_unit_test(a_repetition_is_no_conflict),
         cmocka_unit_test(every_list_is_merged_by_its_key),
+        cmocka_unit_test(each_text_is_looked_at),
         cmocka_unit_test(a_copy_keeps_unknown_fields),
         cmocka_unit_test(its_size_is_what_it_takes),
         cmocka_unit_test(garbage_is_no_message),
