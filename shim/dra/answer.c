@@ -1,15 +1,24 @@
 #include "shim/dra/answer.h"
 
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "cri-proto/utf8.h"
 #include "shim/rpc/rpc.h"
 
+#define KEY_BYTES_MAX 129
+
+/* In words that a kubelet can read: Go's protobuf takes no text that is not UTF-8. */
 static void fail(struct driver_answer *out, int code, const char *message)
 {
     out->code = code;
     out->message = message;
+    if (utf8_is_text(message))
+        return;
+    utf8_copy(out->words, sizeof out->words, message);
+    out->message = out->words;
 }
 
 /* The kubelet's words. */
@@ -21,9 +30,39 @@ static void fail_skipped(struct driver_answer *out, const char *method)
 
 static void fail_unknown(struct driver_answer *out, const char *method, const char *uid)
 {
-    snprintf(out->words, sizeof out->words, "%s returned result for unknown claim UID %.128s",
-             method, uid);
+    char key[KEY_BYTES_MAX];
+
+    utf8_copy(key, sizeof key, uid);
+    snprintf(out->words, sizeof out->words, "%s returned result for unknown claim UID %s", method,
+             key);
     fail(out, RPC_INTERNAL, out->words);
+}
+
+static bool are_text(char *const *texts, size_t len)
+{
+    for (size_t i = 0; i < len; i++) {
+        if (!utf8_is_text(texts[i]))
+            return false;
+    }
+    return true;
+}
+
+static bool is_text(const Dra__V1__Device *device)
+{
+    return are_text(device->request_names, device->n_request_names) &&
+           utf8_is_text(device->pool_name) && utf8_is_text(device->device_name) &&
+           are_text(device->cdi_device_ids, device->n_cdi_device_ids) &&
+           (device->shared_case != DRA__V1__DEVICE__SHARED_SHARE_ID ||
+            utf8_is_text(device->share_id));
+}
+
+static bool devices_are_text(const Dra__V1__NodePrepareResourceResponse *claim)
+{
+    for (size_t i = 0; claim && i < claim->n_devices; i++) {
+        if (!is_text(claim->devices[i]))
+            return false;
+    }
+    return true;
 }
 
 static void keep(struct driver_answer *out, const ProtobufCMessage *claim)
@@ -59,6 +98,8 @@ void answer_prepared(const Dra__V1__NodePrepareResourcesResponse *response, cons
     claim = response->claims[response->n_claims - 1]->value;
     if (claim && claim->error[0])
         fail(out, RPC_UNKNOWN, claim->error);
+    else if (!devices_are_text(claim))
+        fail(out, RPC_INTERNAL, "the driver's answer is not all UTF-8");
     else
         keep(out, claim ? &claim->base : NULL);
 }
@@ -82,6 +123,12 @@ void answer_unprepared(const Dra__V1__NodeUnprepareResourcesResponse *response, 
     claim = response->claims[response->n_claims - 1]->value;
     if (claim && claim->error[0])
         fail(out, RPC_UNKNOWN, claim->error);
+}
+
+void answer_failed(int code, const char *message, struct driver_answer *out)
+{
+    *out = (struct driver_answer){0};
+    fail(out, code, message);
 }
 
 void answer_fini(struct driver_answer *answer)

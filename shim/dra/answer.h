@@ -14,7 +14,7 @@
 
 struct driver_answer {
     int code;            /* RPC_OK; what the driver says against it is UNKNOWN */
-    const char *message; /* with another code why; in `words`, or the response's */
+    const char *message; /* with another code why, UTF-8; in `words`, or borrowed */
     /* Of a claim that is prepared: its bytes of dra.v1.NodePrepareResourceResponse, unknown fields
      * and all. */
     uint8_t *response;
@@ -28,6 +28,9 @@ void answer_prepared(const Dra__V1__NodePrepareResourcesResponse *response, cons
                      struct driver_answer *out);
 void answer_unprepared(const Dra__V1__NodeUnprepareResourcesResponse *response, const char *uid,
                        struct driver_answer *out);
+
+/* The call ended so; `message` is borrowed. */
+void answer_failed(int code, const char *message, struct driver_answer *out);
 
 void answer_fini(struct driver_answer *answer);
 

@@ -125,17 +125,18 @@ static void tell_unavailable(struct driver_clients *set, uint64_t call, const ch
 static void on_call_ended(void *user, const struct numbered_end *end)
 {
     struct driver_clients *set = user;
-    struct driver_answer answer = {.code = end->code, .message = end->message};
+    struct driver_answer answer;
 
+    if (end->code != RPC_OK)
+        answer_failed(end->code, end->message, &answer);
+    else if (end->method->response == &dra__v1__node_prepare_resources_response__descriptor)
+        answer_prepared((const void *)end->response, end->note, &answer);
+    else
+        answer_unprepared((const void *)end->response, end->note, &answer);
     if (end->code == RPC_UNAVAILABLE) {
-        tell_unavailable(set, end->number, end->message);
+        tell_unavailable(set, end->number, answer.message);
         return;
     }
-    if (end->code == RPC_OK &&
-        end->method->response == &dra__v1__node_prepare_resources_response__descriptor)
-        answer_prepared((const void *)end->response, end->note, &answer);
-    else if (end->code == RPC_OK)
-        answer_unprepared((const void *)end->response, end->note, &answer);
     tell(set, end->number, &answer);
     answer_fini(&answer);
 }

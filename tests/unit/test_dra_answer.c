@@ -102,6 +102,34 @@ static void other_claims_or_none_in_the_kubelets_words(void **state)
                "NodeUnprepareResources returned result for unknown claim UID x");
 }
 
+/* What a kubelet could not read at all: the names of what was prepared are the driver's fault, of its
+ * other words each byte that is none is a '?'. */
+static void what_is_no_text(void **state)
+{
+    struct driver_answer answer;
+
+    (void)state;
+    prepared(BYTES(ENTRY("\x0a", "u", "\x12\x05\x0a\x03\x1a\x01\xe9")), "u", RPC_INTERNAL,
+             "the driver's answer is not all UTF-8", "", 0);
+    for (char field = '\x0a'; field <= '\x2a'; field += 8) { /* each of a device */
+        char bytes[] = ENTRY("\x0a", "u", "\x12\x05\x0a\x03\x00\x01\xe9");
+
+        bytes[9] = field;
+        prepared(BYTES(bytes), "u", RPC_INTERNAL, "the driver's answer is not all UTF-8", "", 0);
+    }
+    prepared(BYTES(ENTRY("\x0a", "u",
+                         "\x12\x05\x12\x03"
+                         "b\xe9"
+                         "d")),
+             "u", RPC_UNKNOWN, "b?d", "", 0);
+    prepared(BYTES(ENTRY("\x03", "\xe9", "")), "u", RPC_INTERNAL,
+             "NodePrepareResources returned result for unknown claim UID ?", "", 0);
+    answer_failed(RPC_ABORTED, "caf\xc3\xa9 \xff", &answer);
+    assert_int_equal(answer.code, RPC_ABORTED);
+    assert_string_equal(answer.message, "caf\xc3\xa9 ?");
+    answer_fini(&answer);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -109,6 +137,7 @@ int main(void)
         cmocka_unit_test(the_last_of_one_key_counts),
         cmocka_unit_test(what_it_says_against_the_claim),
         cmocka_unit_test(other_claims_or_none_in_the_kubelets_words),
+        cmocka_unit_test(what_is_no_text),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
