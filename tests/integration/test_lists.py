@@ -223,17 +223,6 @@ def page(client, method, **request):
     return getattr(control, f"{method}Response").FromString(answer)
 
 
-@pytest.mark.parametrize("method", ["Resources", "Plugins", "Devices", "Allocations", "Pods", "Drivers", "Claims",
-                                    "Taints", "Endings", "DriverDevices"])
-def test_a_place_that_no_page_ended_at(at_work, method):
-    """`after` has as many parts as a row's key, or none."""
-    with Client(at_work.control) as client:
-        with pytest.raises(grpc.RpcError) as refusal:
-            page(client, method, after=["x"] * 9)
-        assert refusal.value.code() == grpc.StatusCode.INVALID_ARGUMENT
-        page(client, method)
-
-
 def test_pages_are_bounded_and_go_on(at_work, make_plugin):
     ids = [f"g{number}" for number in range(2500)]
     make_plugin(at_work, GPU, ids)
