@@ -32,7 +32,8 @@ struct registration {
     uv_timer_t timer;
     uint64_t since_ms; /* CONNECTING: since when the steps count, the loop's time */
     uint64_t connected_ms;
-    int error; /* of the last try */
+    bool flaps; /* the connection before did not hold: of this one only debug lines tell */
+    int error;  /* of the last try */
     struct rpc_channel *channel;
     struct ucred peer;
     unsigned epoch;
@@ -83,7 +84,9 @@ static void on_lost(struct rpc_channel *channel, const char *reason, void *user)
     bool settled = uv_now(r->loop) - r->connected_ms >= CONNECT_SETTLED_MS;
 
     (void)channel;
-    log_info("kubelet: connection to pid %d lost: %s", (int)r->peer.pid, reason);
+    log_write(settled || !r->flaps ? LOG_LEVEL_INFO : LOG_LEVEL_DEBUG,
+              "kubelet: connection to pid %d lost: %s", (int)r->peer.pid, reason);
+    r->flaps = !settled;
     drop_channel(r);
     registration_set_state(r, REGISTRATION_CONNECTING);
     if (settled)
@@ -139,7 +142,8 @@ static void try_connect(uv_timer_t *timer)
     uv_timer_stop(&r->timer);
     r->connected_ms = uv_now(r->loop);
     registration_set_state(r, REGISTRATION_CONNECTED);
-    log_info("kubelet: connected to pid %d", (int)r->peer.pid);
+    log_write(r->flaps ? LOG_LEVEL_DEBUG : LOG_LEVEL_INFO, "kubelet: connected to pid %d",
+              (int)r->peer.pid);
     r->ops->connected(r->user);
 }
 
@@ -199,6 +203,7 @@ void registration_socket(struct registration *r, enum kubelet_socket now)
         log_debug("kubelet: its socket %s", now == KUBELET_SOCKET_BACK ? "is back" : "has gone");
     if (now == KUBELET_SOCKET_NEW) {
         r->epoch++;
+        r->flaps = false;
         r->file = (struct file_identity){0};
         if (lstat(r->path, &st) == 0)
             r->file = file_identity_of(&st);

@@ -759,6 +759,21 @@ def test_the_kubelet_hangs_up_on_the_registration(feed, directory, make_bridge, 
     assert not kubelet.clients[GPU].ended.is_set()
 
 
+def test_who_hangs_up_at_once_does_not_fill_the_log(feed, directory, make_bridge, kubelet, closing):
+    """What listens in the kubelet's place is connected to each ms at first: two lines say so, and not two for each."""
+    kubelet.directory.mkdir()
+    listener = closing(socket.socket(socket.AF_UNIX))
+    listener.bind(str(kubelet.socket))
+    listener.listen()
+    listener.settimeout(GENEROUS_S)
+    bridge = make_bridge()
+    for _ in range(50):
+        listener.accept()[0].close()
+    bridge.wait_log("connection to pid", count=40)
+    told = [line for line in bridge.log().splitlines() if " to pid " in line and "debug: " not in line]
+    assert len(told) == 2, told
+
+
 def relay(listener, target, pairs):
     """Connects whoever comes to `target`."""
     while True:
