@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "cri-proto/methods.h"
+#include "cri-proto/utf8.h"
 #include "shim/log.h"
 #include "shim/must.h"
 #include "shim/registry/limits.h"
@@ -161,13 +162,16 @@ static const struct rpc_call_ops NOTIFY_OPS = {.message = on_notify_answer, .don
 void handshake_answer(struct handshake *h, const char *error)
 {
     Pluginregistration__RegistrationStatus status = PLUGINREGISTRATION__REGISTRATION_STATUS__INIT;
+    char words[WORDS_BYTES_MAX];
 
     assert(h->state == HANDSHAKE_ASKED);
     h->good = !error;
     status.plugin_registered = !error;
     if (error) {
-        status.error = (char *)error;
-        tell(h, error);
+        /* The plugin's own words are in it, perhaps cut: one in Go takes no text but UTF-8. */
+        utf8_copy(words, sizeof words, error);
+        status.error = words;
+        tell(h, words);
     }
     set_state(h, HANDSHAKE_NOTIFYING);
     if (h->channel &&

@@ -320,6 +320,19 @@ static void without_the_kubelets_directory_others_are_refused(void **state)
     stop(&f);
 }
 
+/* A plugin in Go could not read the refusal. */
+static void what_is_no_text_is_not_said_to_a_plugin(void **state)
+{
+    struct fixture f;
+
+    begin_with(&f, state, false);
+    f.plugin.type = "caf\xe9";
+    serve(&f); /* logs a warning */
+    WAIT(f.world, f.plugin.notified == 1);
+    assert_non_null(strstr(f.plugin.error, "plugin type: caf? at socket "));
+    stop(&f);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, world_setup, world_teardown)
@@ -334,6 +347,7 @@ int main(void)
         TEST(a_csi_driver_is_the_kubelets),
         TEST(what_is_the_kubelets_outlives_the_daemon),
         TEST(without_the_kubelets_directory_others_are_refused),
+        TEST(what_is_no_text_is_not_said_to_a_plugin),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
