@@ -30,6 +30,7 @@ from shim import ROOT
 AWAY_S = 20
 HANGS_S = 40
 API_AWAY_S = 120
+API_LATE_S = 150  # more than bridge.mask
 HELD_S = 30
 HOLDERS = 10  # of all devices together
 COLUMNS = ("Failed", "never ran", "double", "missing", "s", "others, s")
@@ -100,6 +101,22 @@ def _reboot(one, server):
     one.node.start_unit(server.unit)
 
 
+def _late_api_server(one, server):
+    """As when the power was out: the kubelet hears of its pods long after the boot, and the plugin's own, which is one of
+    them in most clusters, starts later."""
+    one.run()
+    one.node.power_off()
+    one.cluster.plane.kill_server()
+    one.node.disable(server.unit)
+    one.began_anew()
+    one.node.start()
+    time.sleep(API_LATE_S)
+    one.cluster.plane.start_server()
+    time.sleep(AWAY_S)
+    one.node.enable(server.unit)
+    one.node.start_unit(server.unit)
+
+
 def _power_off_under_arrivals(one, _server):
     def off():
         one.node.power_off()
@@ -158,6 +175,8 @@ PLUGINS = (
     ("the kubelet is restarted, its device checkpoint is gone", _checkpoint_removed, True),
     ("containerd is killed 3 times", _killed(CONTAINERD, 3), True),
     (f"power off; the plugin comes {AWAY_S} s after the boot", _reboot, True),
+    (f"power off; the API server is back {API_LATE_S} s after the boot, and the plugin {AWAY_S} s after that",
+     _late_api_server, True),
     ("power off while pods arrive", _power_off_under_arrivals, True),
     (f"pods are deleted by force, whose containers cannot be ended for {HELD_S} s", _forced, True),
     (f"the API server is away for {API_AWAY_S} s; all containers crash, the plugin is killed",
