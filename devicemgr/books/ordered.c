@@ -56,16 +56,16 @@ const struct order_words *ordered_grace(const struct state *state, const char *r
     return order ? &order->words : NULL;
 }
 
-uint64_t ordered_grace_ms(const struct state *state, const char *resource)
+uint64_t ordered_grace_ms(const struct state *state, const struct resource *resource)
 {
-    const struct order_words *words = ordered_grace(state, resource);
-    const struct resource *is = resources_find(state->resources, resource);
-    uint64_t grace_ms = state_settings_of(state, resource)->grace_ms;
+    const struct order_words *words = ordered_grace(state, resource->name);
+    const struct endpoint *endpoint = &resource->endpoint;
+    uint64_t grace_ms = state_settings_of(state, resource->name)->grace_ms;
 
     if (words && words->over)
         return 0;
-    if (is && is->endpoint.stopped)
-        grace_ms = later_by(grace_ms, kubelet_away_ms(state, is) - is->endpoint.stopped_ms);
+    if (endpoint->stopped)
+        grace_ms = later_by(grace_ms, kubelet_away_ms(state, resource) - endpoint->stopped_ms);
     return words ? later_by(grace_ms, words->more_ms) : grace_ms;
 }
 

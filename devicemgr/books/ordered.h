@@ -9,6 +9,7 @@
 
 struct order;
 struct order_words;
+struct resource;
 struct state;
 
 /* One of its has come, is another, or is going: the kubelet is shown something else, and creates
@@ -22,7 +23,7 @@ void ordered_restored(struct state *state);
 /* What is set of the grace period under way, and in force; NULL: nothing. */
 const struct order_words *ordered_grace(const struct state *state, const char *resource);
 /* How long a plugin of the resource may be away, all in all. */
-uint64_t ordered_grace_ms(const struct state *state, const char *resource);
+uint64_t ordered_grace_ms(const struct state *state, const struct resource *resource);
 /* The grace period that is under way, if one is, has ended. */
 void ordered_grace_over(struct state *state, const char *resource);
 

@@ -13,11 +13,6 @@
 #include "devicemgr/things/name.h"
 #include "devicemgr/words/reason.h"
 
-static uint64_t grace_of(const struct state *state, const struct resource *resource)
-{
-    return ordered_grace_ms(state, resource->name);
-}
-
 static struct resource *find_by_endpoint(struct state *state, uint64_t endpoint)
 {
     for (struct resource *r = state->resources; r; r = r->hh.next) {
@@ -265,7 +260,7 @@ static void log_lost(struct state *state, const struct resource *resource, const
                      bool redial)
 {
     uint64_t away_ms = state->now_ms - resource->endpoint.stopped_ms;
-    uint64_t grace_ms = grace_of(state, resource);
+    uint64_t grace_ms = ordered_grace_ms(state, resource);
     uint64_t left_ms = away_ms < grace_ms ? grace_ms - away_ms : 0;
     struct text text = {0};
 
@@ -322,7 +317,8 @@ static void log_removed(struct state *state, const struct resource *resource)
     struct text text = {0};
 
     text_add(&text, "resource %s: ", resource->name);
-    reason_explain_endpoint(&resource->endpoint, state->now_ms, grace_of(state, resource), &text);
+    reason_explain_endpoint(&resource->endpoint, state->now_ms, ordered_grace_ms(state, resource),
+                            &text);
     state_log_about(state, LEVEL_WARNING, name_about_resource(resource->name), &text);
     text = (struct text){0};
     if (order && order->over) {
@@ -331,7 +327,7 @@ static void log_removed(struct state *state, const struct resource *resource)
     } else {
         text_add(&text, "resource %s: removed, its plugin has not come back within ",
                  resource->name);
-        text_add_duration(&text, grace_of(state, resource));
+        text_add_duration(&text, ordered_grace_ms(state, resource));
     }
     state_log_about(state, LEVEL_WARNING,
                     name_line(DEVICEMGR_LINE_REMOVED, name_about_resource(resource->name)), &text);
@@ -352,7 +348,8 @@ static void stop_unlisted(struct state *state, struct resource *resource)
     text_add_duration(&reason, FIRST_LIST_MS);
     stop(state, resource, reason.buf);
     text_add(&text, "resource %s: ", resource->name);
-    reason_explain_endpoint(&resource->endpoint, state->now_ms, grace_of(state, resource), &text);
+    reason_explain_endpoint(&resource->endpoint, state->now_ms, ordered_grace_ms(state, resource),
+                            &text);
     state_log_about(state, LEVEL_WARNING,
                     name_line(DEVICEMGR_LINE_AWAY, name_about_resource(resource->name)), &text);
 }
@@ -387,7 +384,7 @@ static void endpoint_tick(struct state *state, struct resource *resource)
         stop_unlisted(state, resource);
     if (endpoint_store_ms(endpoint) <= state->now_ms)
         store_stop(state, resource);
-    if (endpoint_end_ms(endpoint, grace_of(state, resource)) <= state->now_ms) {
+    if (endpoint_end_ms(endpoint, ordered_grace_ms(state, resource)) <= state->now_ms) {
         log_removed(state, resource);
         happened_to_resource(state, DEVICEMGR_EVENT_REMOVED, false, resource->name, NULL);
         if (endpoint_may_list(endpoint, state->now_ms)) {
@@ -420,7 +417,7 @@ uint64_t plugin_next_ms(const struct state *state)
         next_ms = earlier(next_ms, untold_ms(r, state->now_ms));
         if (r->builtin)
             continue;
-        next_ms = earlier(next_ms, endpoint_end_ms(&r->endpoint, grace_of(state, r)));
+        next_ms = earlier(next_ms, endpoint_end_ms(&r->endpoint, ordered_grace_ms(state, r)));
         next_ms = earlier(next_ms, endpoint_store_ms(&r->endpoint));
         next_ms = earlier(next_ms, endpoint_unlisted_ms(&r->endpoint));
         next_ms = earlier(next_ms, next_dial_ms(state, &r->endpoint));

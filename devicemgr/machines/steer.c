@@ -240,7 +240,7 @@ static void tell_grace(const struct state *state, const struct steer *steer, str
     uint64_t end_ms = UINT64_MAX;
 
     if (resource && resource->endpoint.stopped)
-        end_ms = endpoint_end_ms(&resource->endpoint, ordered_grace_ms(state, steer->resource));
+        end_ms = endpoint_end_ms(&resource->endpoint, ordered_grace_ms(state, resource));
     text_add(text, "%s: ", steer->resource);
     if (end_ms == UINT64_MAX) {
         text_add(text, "its plugin is back, or being dialled");

@@ -178,7 +178,7 @@ static struct devicemgr_plugin plugin_row(const struct state *state, const struc
     const struct order_words *order = ordered_grace(state, r->name);
     const struct endpoint *endpoint = &r->endpoint;
     uint64_t now_ms = state->now_ms;
-    uint64_t end_ms = endpoint_end_ms(endpoint, ordered_grace_ms(state, r->name));
+    uint64_t end_ms = endpoint_end_ms(endpoint, ordered_grace_ms(state, r));
     struct devicemgr_plugin row = {.resource = r->name,
                                    .socket = "",
                                    .state = STATES[endpoint->state],

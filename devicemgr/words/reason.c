@@ -180,7 +180,7 @@ static void explain_away(const struct state *state, const struct demand *demand,
 
     (void)demand;
     reason_explain_endpoint(&resource->endpoint, state->now_ms,
-                            ordered_grace_ms(state, resource->name), text);
+                            ordered_grace_ms(state, resource), text);
     add_ids(&reason->ids, text);
 }
 

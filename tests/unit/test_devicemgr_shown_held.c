@@ -179,6 +179,25 @@ static void after_a_reboot_the_kubelet_may_be_told_late_of_its_pods(void **state
     expect_resources(w, "");
 }
 
+/* Nor when some pod has come since the reboot: it had been told of its pods when the shim ended. */
+static void nor_after_the_first_of_them(void **state)
+{
+    struct world *w = *state;
+
+    u1_has_g0(w, "g0 g1");
+    w->settings.boot_id = "boot-2";
+    restart(w);
+    serve(w, "g0 g1");
+    kubelet_lists(w);
+    runtime_listed(w, "");
+    container_made(w, 20, "u2", "main", GPU ":g1");
+    restart(w);
+    kubelet_holds(w, "u1=" GPU ":g0");
+    lose(w);
+    pass_stored(w, MASK_MS);
+    expect_shown(w, GPU, "g0!+ g1!+");
+}
+
 static void but_not_for_ever(void **state)
 {
     struct world *w = *state;
@@ -426,6 +445,7 @@ int main(void)
         TEST(a_pod_that_only_a_create_names_is_there),
         TEST(a_pod_of_before_a_reboot_may_come),
         TEST(after_a_reboot_the_kubelet_may_be_told_late_of_its_pods),
+        TEST(nor_after_the_first_of_them),
         TEST(but_not_for_ever),
         TEST(what_is_held_is_shown_though_it_is_not_listed_any_more),
         TEST(a_create_under_way_holds_already),
