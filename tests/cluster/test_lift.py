@@ -93,6 +93,7 @@ def test_who_has_admin_access_is_in_nobodys_way(cluster):
     cluster.wait_running("owner")
     cluster.create(claiming("monitor", "looks", COUNT, shares=True))
     cluster.wait_running("monitor")
+    cluster.wait(lambda: cluster.devices_of("monitor"), "it has looked what it has")
     (_, seen), = cluster.devices_of("monitor")
     assert sorted(seen) == sorted(GPUS.devices)
     cluster.create(claiming("next", "gpu", shares=True))
