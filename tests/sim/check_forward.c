@@ -149,7 +149,7 @@ static void check_row(struct world *w, const struct create_sim *create, size_t r
                                allocation->n_device_ids) == ids,
                "the durable row has the devices of what is forwarded");
     check_that(w,
-               w->store.failed_ms > 0 ||
+               w->store.fails ||
                    (allocation->has_options && (!hash || answer_options_hash(options) == hash)),
                "the durable row has the options that are forwarded, or will if the store fails");
     answer_options_free(options);

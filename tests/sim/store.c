@@ -174,6 +174,7 @@ static void finish(struct world *w, uint64_t incarnation, uint64_t commit)
     else
         apply(w);
     w->store.failed_ms = failed ? w->now_ms : 0;
+    w->store.fails = failed;
     w->store.reset = w->store.reset && failed;
     if (!failed && w->shim.relisted && commit != w->shim.relisted_commit) {
         w->shim.damaged = false;
@@ -330,6 +331,7 @@ void store_crash(struct world *w)
     }
     rows_free(&w->store.pending);
     w->store.commit = w->store.failed_ms = 0;
+    w->store.fails = false;
     if (w->store.reset)
         claims_lost(w);
 }

@@ -36,6 +36,7 @@ struct store {
     uint64_t commit;           /* 0: none */
     uint64_t begun_ms;         /* when the last commit was */
     uint64_t failed_ms;        /* when the last commit failed; 0: it did not, or another came */
+    bool fails;                /* the last that ended in this life of the shim has failed */
     bool owed;                 /* and something of it is to be written or deleted for certain */
     bool reset;                /* begun anew while the shim runs; nothing was committed since */
 };
