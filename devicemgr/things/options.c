@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "cri-proto/field_numbers.h"
-#include "cri-proto/utf8.h"
+#include "cri-proto/message_text.h"
 
 /* Every entry of every list in ContainerAllocateResponse has the text it is told apart by in its
  * first field, so that one function can merge them all. */
@@ -91,48 +91,9 @@ bool options_equal(const V1beta1__ContainerAllocateResponse *a,
     return message_equal(&a->base, &b->base);
 }
 
-/* ---- what is in it ---- */
-
-static ProtobufCMessage **list_of(const V1beta1__ContainerAllocateResponse *options,
-                                  const ProtobufCFieldDescriptor *field, size_t *len)
-{
-    *len = *(const size_t *)((const char *)options + field->quantifier_offset);
-    return *(ProtobufCMessage * *const *)((const char *)options + field->offset);
-}
-
-/* NULL: it is none. */
-static const char *text_of(const ProtobufCMessage *entry, const ProtobufCFieldDescriptor *field)
-{
-    return field->type == PROTOBUF_C_TYPE_STRING
-               ? *(char *const *)((const char *)entry + field->offset)
-               : NULL;
-}
-
-static bool entry_is_text(const ProtobufCMessage *entry)
-{
-    for (unsigned i = 0; i < entry->descriptor->n_fields; i++) {
-        const char *text = text_of(entry, &entry->descriptor->fields[i]);
-
-        if (text && !utf8_is_text(text))
-            return false;
-    }
-    return true;
-}
-
 bool options_are_text(const V1beta1__ContainerAllocateResponse *options)
 {
-    const ProtobufCMessageDescriptor *type = options->base.descriptor;
-
-    for (unsigned i = 0; i < type->n_fields; i++) {
-        size_t len;
-        ProtobufCMessage **list = list_of(options, &type->fields[i], &len);
-
-        for (size_t n = 0; n < len; n++) {
-            if (!entry_is_text(list[n]))
-                return false;
-        }
-    }
-    return true;
+    return message_is_text(&options->base);
 }
 
 /* ---- what it takes ---- */
@@ -157,10 +118,10 @@ static size_t entry_bytes(const ProtobufCMessage *entry)
     size_t bytes = piece_bytes(entry->descriptor->sizeof_message) + unknown_bytes(entry);
 
     for (unsigned i = 0; i < entry->descriptor->n_fields; i++) {
-        const char *text = text_of(entry, &entry->descriptor->fields[i]);
+        const ProtobufCFieldDescriptor *field = &entry->descriptor->fields[i];
 
-        if (text)
-            bytes += piece_bytes(strlen(text) + 1);
+        if (field->type == PROTOBUF_C_TYPE_STRING)
+            bytes += piece_bytes(strlen(*(char *const *)((const char *)entry + field->offset)) + 1);
     }
     return bytes;
 }
@@ -171,8 +132,10 @@ size_t options_bytes(const V1beta1__ContainerAllocateResponse *options)
     size_t bytes = piece_bytes(sizeof *options) + unknown_bytes(&options->base);
 
     for (unsigned i = 0; i < type->n_fields; i++) {
-        size_t len;
-        ProtobufCMessage **list = list_of(options, &type->fields[i], &len);
+        const ProtobufCFieldDescriptor *field = &type->fields[i];
+        size_t len = *(const size_t *)((const char *)options + field->quantifier_offset);
+        ProtobufCMessage **list =
+            *(ProtobufCMessage * *const *)((const char *)options + field->offset);
 
         for (size_t n = 0; n < len; n++)
             bytes += sizeof(ProtobufCMessage *) + entry_bytes(list[n]);

@@ -1,10 +1,10 @@
 #include "shim/dra/answer.h"
 
-#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "cri-proto/message_text.h"
 #include "cri-proto/utf8.h"
 #include "shim/rpc/rpc.h"
 
@@ -36,33 +36,6 @@ static void fail_unknown(struct driver_answer *out, const char *method, const ch
     snprintf(out->words, sizeof out->words, "%s returned result for unknown claim UID %s", method,
              key);
     fail(out, RPC_INTERNAL, out->words);
-}
-
-static bool are_text(char *const *texts, size_t len)
-{
-    for (size_t i = 0; i < len; i++) {
-        if (!utf8_is_text(texts[i]))
-            return false;
-    }
-    return true;
-}
-
-static bool is_text(const Dra__V1__Device *device)
-{
-    return are_text(device->request_names, device->n_request_names) &&
-           utf8_is_text(device->pool_name) && utf8_is_text(device->device_name) &&
-           are_text(device->cdi_device_ids, device->n_cdi_device_ids) &&
-           (device->shared_case != DRA__V1__DEVICE__SHARED_SHARE_ID ||
-            utf8_is_text(device->share_id));
-}
-
-static bool devices_are_text(const Dra__V1__NodePrepareResourceResponse *claim)
-{
-    for (size_t i = 0; claim && i < claim->n_devices; i++) {
-        if (!is_text(claim->devices[i]))
-            return false;
-    }
-    return true;
 }
 
 static void keep(struct driver_answer *out, const ProtobufCMessage *claim)
@@ -98,7 +71,7 @@ void answer_prepared(const Dra__V1__NodePrepareResourcesResponse *response, cons
     claim = response->claims[response->n_claims - 1]->value;
     if (claim && claim->error[0])
         fail(out, RPC_UNKNOWN, claim->error);
-    else if (!devices_are_text(claim))
+    else if (claim && !message_is_text(&claim->base))
         fail(out, RPC_INTERNAL, "the driver's answer is not all UTF-8");
     else
         keep(out, claim ? &claim->base : NULL);
