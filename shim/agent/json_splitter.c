@@ -49,12 +49,6 @@ static bool put(struct json_splitter *splitter, char **text, size_t *len, size_t
     return true;
 }
 
-/* Of a list, what is outside of its items is the head's. */
-static bool in_head(const struct json_splitter *splitter)
-{
-    return splitter->split == JSON_SPLIT_LIST && !splitter->in_items;
-}
-
 static void forget_text(struct json_splitter *splitter)
 {
     free(splitter->text);
@@ -69,9 +63,10 @@ static void skip(struct json_splitter *splitter)
     forget_text(splitter);
 }
 
+/* Of a list, what is outside of its items is the head's. */
 static bool gather(struct json_splitter *splitter, char byte)
 {
-    if (in_head(splitter))
+    if (splitter->split == JSON_SPLIT_LIST && !splitter->in_items)
         return splitter->head_len < LIST_HEAD_BYTES_MAX
                    ? put(splitter, &splitter->head, &splitter->head_len, &splitter->head_size, byte)
                    : fail(splitter, "what stands around a list is too large");
@@ -103,16 +98,13 @@ static bool give_object(struct json_splitter *splitter)
 
 /* ---- levels ---- */
 
+_Static_assert(LIST_HEAD_BYTES_MAX <= JSON_VALUES_MAX, "a head is too large before it has so many");
+
 /* Each takes memory once it is read, however short it is. */
-static bool count_value(struct json_splitter *splitter)
+static void count_value(struct json_splitter *splitter)
 {
-    if (++splitter->values <= JSON_VALUES_MAX)
-        return true;
-    if (in_head(splitter))
-        return fail(splitter, "what stands around a list has too many values");
-    if (!splitter->skipped)
+    if (++splitter->values > JSON_VALUES_MAX && !splitter->skipped)
         skip(splitter);
-    return true;
 }
 
 static bool is_array(const struct json_splitter *splitter, unsigned depth)
@@ -136,7 +128,8 @@ static bool open_level(struct json_splitter *splitter, char byte)
         return fail(splitter, "it is nested too deep");
     if (array && splitter->depth == base(splitter))
         return fail(splitter, "an array where an object should be");
-    if (!count_value(splitter) || !gather(splitter, byte))
+    count_value(splitter);
+    if (!gather(splitter, byte))
         return false;
     splitter->depth++;
     splitter->arrays &= ~((uint64_t)1 << (splitter->depth - 1));
@@ -212,8 +205,11 @@ static bool feed_byte(struct json_splitter *splitter, char byte)
     case '}':
     case ']':
         return close_level(splitter, byte);
+    case ',':
+        count_value(splitter);
+        return gather(splitter, byte);
     default:
-        return (byte != ',' || count_value(splitter)) && gather(splitter, byte);
+        return gather(splitter, byte);
     }
 }
 
