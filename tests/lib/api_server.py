@@ -32,6 +32,7 @@ import h2.exceptions
 import api_groups
 import api_pods
 import api_slices
+import serving_thread
 from api_groups import RESOURCES
 from kube_certificates import Authority
 from waiting import GENEROUS_S, wait_until
@@ -144,10 +145,7 @@ class ApiServer:
         return f"https://127.0.0.1:{self.port}"
 
     def start(self):
-        started = threading.Event()
-        self._thread = threading.Thread(target=self._run, args=(started,), daemon=True)
-        self._thread.start()
-        assert started.wait(GENEROUS_S)
+        self._thread = serving_thread.start(self._run)
 
     def stop(self):
         """All connections are torn off; start() serves the same port and objects again."""

@@ -8,8 +8,8 @@ taking what comes on the connections that were made before, and passes nothing o
 
 import asyncio
 import contextlib
-import threading
 
+import serving_thread
 from waiting import GENEROUS_S
 
 
@@ -23,10 +23,7 @@ class DeafRelay:
         self._thread = None
 
     def start(self):
-        started = threading.Event()
-        self._thread = threading.Thread(target=self._run, args=(started,), daemon=True)
-        self._thread.start()
-        assert started.wait(GENEROUS_S)
+        self._thread = serving_thread.start(self._run)
 
     def stop(self):
         self._loop.call_soon_threadsafe(self._loop.stop)

@@ -120,14 +120,20 @@ static void a_pod_that_only_a_create_names_is_there(void **state)
     expect_shown(w, GPU, "g0 g1 g9+");
 }
 
+/* By u1, which was there before. */
+static void reboot_with_g0_held(struct world *w)
+{
+    u1_has_g0(w, "g0 g1");
+    w->settings.boot_id = "boot-2";
+    restart(w);
+}
+
 /* In a new boot it may come as long as the kubelet admits its pods. */
 static void a_pod_of_before_a_reboot_may_come(void **state)
 {
     struct world *w = *state;
 
-    u1_has_g0(w, "g0 g1");
-    w->settings.boot_id = "boot-2";
-    restart(w);
+    reboot_with_g0_held(w);
     kubelet_holds(w, "u7=" GPU ":g9");
     serve(w, "g0 g1");
     runtime_listed(w, "");
@@ -158,9 +164,7 @@ static void after_a_reboot_the_kubelet_may_be_told_late_of_its_pods(void **state
 {
     struct world *w = *state;
 
-    u1_has_g0(w, "g0 g1");
-    w->settings.boot_id = "boot-2";
-    restart(w);
+    reboot_with_g0_held(w);
     kubelet_holds(w, "u1=" GPU ":g0");
     lose(w);
     kubelet_lists(w);
@@ -184,9 +188,7 @@ static void nor_after_the_first_of_them(void **state)
 {
     struct world *w = *state;
 
-    u1_has_g0(w, "g0 g1");
-    w->settings.boot_id = "boot-2";
-    restart(w);
+    reboot_with_g0_held(w);
     serve(w, "g0 g1");
     kubelet_lists(w);
     runtime_listed(w, "");
@@ -202,9 +204,7 @@ static void but_not_for_ever(void **state)
 {
     struct world *w = *state;
 
-    u1_has_g0(w, "g0 g1");
-    w->settings.boot_id = "boot-2";
-    restart(w);
+    reboot_with_g0_held(w);
     kubelet_holds(w, "u1=" GPU ":g0");
     serve(w, "g1");
     kubelet_lists(w);

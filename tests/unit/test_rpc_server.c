@@ -12,9 +12,9 @@ static const struct rpc_limits ONE_CONNECTION = {
 static const struct rpc_limits TWO_CONNECTIONS = {
     .connections = 2, .request_bytes = 1024, .queue_bytes = 1024};
 
-static void more_connections_than_it_takes_wait(void **state)
+/* With a call, which is the one that is served; another one's waits. */
+static struct raw *take_the_only_place(struct fixture *f)
 {
-    struct fixture *f = *state;
     struct raw *first;
 
     rpc_server_set_limits(f->served.server, &ONE_CONNECTION);
@@ -23,6 +23,15 @@ static void more_connections_than_it_takes_wait(void **state)
     f->served.called = false;
     ask(f);
     world_settle(f->world);
+    return first;
+}
+
+static void more_connections_than_it_takes_wait(void **state)
+{
+    struct fixture *f = *state;
+    struct raw *first;
+
+    first = take_the_only_place(f);
     assert_false(f->served.called);
     raw_close(first);
     world_wait(f->world, &f->served.called);
@@ -65,12 +74,7 @@ static void a_connection_is_idle_when_its_calls_are_over(void **state)
     struct fixture *f = *state;
     struct raw *first;
 
-    rpc_server_set_limits(f->served.server, &ONE_CONNECTION);
-    ask_taken(f);
-    first = f->raw;
-    f->served.called = false;
-    ask(f);
-    world_settle(f->world);
+    first = take_the_only_place(f);
     rpc_incoming_finish(f->served.call, RPC_OK, NULL);
     world_wait(f->world, &f->served.called);
     assert_true(first->request_whole); /* it had its answer */
