@@ -202,6 +202,7 @@ void devicemgr_ending_rows(const struct devicemgr *mgr, uint64_t now_ms,
 /* ---- what an operator has set (operator.h). The key is kind, resource and id ---- */
 
 #define DEVICEMGR_ORDER_KEY 3
+#define DEVICEMGR_ORDER_KINDS 4
 struct devicemgr_order {
     const char *kind; /* cordon, withdrawal, grace, taint, one after the other */
     const char *resource;

@@ -8,6 +8,8 @@
 #include "devicemgr/turn/meant.h"
 #include "devicemgr/turn/turn.h"
 
+_Static_assert(DEVICEMGR_ORDER_KINDS == ORDER_KINDS, "who counts them has no room for all kinds");
+
 /* By kinds in their own order, then by resource and id. */
 static bool is_behind(const struct devicemgr_which *which, const struct order *order)
 {

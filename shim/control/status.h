@@ -38,7 +38,7 @@ struct status {
     Control__V1__Trouble troubles[REPORT_TROUBLES_MAX];
     Control__V1__Trouble *trouble_list[REPORT_TROUBLES_MAX];
     struct orders_count orders;
-    Control__V1__OrderCount *order_list[ORDERS_COUNT_KINDS];
+    Control__V1__OrderCount *order_list[DEVICEMGR_ORDER_KINDS];
 };
 
 /* `settings` and `report` are borrowed until status_fini(), which comes before the core's next

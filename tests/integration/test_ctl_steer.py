@@ -155,6 +155,22 @@ def test_the_grace_that_is_left_is_that_with_the_order(at_work):
               ("grace-ended", GPU, [], f"by uid {UID}"))
 
 
+@pytest.mark.usefixtures("away")
+def test_status_has_all_kinds_at_once(at_work):
+    shim = at_work
+    ctl_json(shim, "cordon", GPU, "g0", "--reason", "dust")
+    ctl_json(shim, "withdraw", GPU, "--reason", "moved")
+    ctl_json(shim, "grace", "extend", GPU, "1h")
+    ctl_json(shim, "taint", GPU, "g0", "example.com/old:None", "--reason", "rust")
+    ctl_json(shim, "taint", GPU, "g1", "example.com/old:None")
+    assert [(one["kind"], one["count"]) for one in ctl_json(shim, "status")["orders"]] == [
+        ("cordon", 1), ("withdrawal", 1), ("grace", 1), ("taint", 2)]
+    lines = [line.split() for line in ctl(shim, "status").stdout.splitlines()]
+    at = lines.index(["ORDERS", "COUNT", "OLDEST", "NEWEST"])
+    assert [line[:2] for line in lines[at + 1:at + 5]] == [
+        ["cordon", "1"], ["withdrawal", "1"], ["grace", "1"], ["taint", "2"]]
+
+
 def test_each_that_changes_something_is_an_event(at_work, make_plugin):
     shim = at_work
     make_plugin(shim, GPU, ["g0", "g1"])
