@@ -20,8 +20,9 @@ struct client {
     int code;
     char text[RPC_STATUS_TEXT_BYTES_MAX + 1];
     ProtobufCMessage *answer;
-    void (*each)(void *user, const ProtobufCMessage *message); /* of a stream; else NULL */
+    bool (*each)(void *user, const ProtobufCMessage *message); /* of a stream; else NULL */
     void *each_user;
+    bool enough; /* it wants no more */
 };
 
 struct client *client_new(const char *path)
@@ -69,8 +70,10 @@ static void on_message(struct rpc_call *call, const ProtobufCMessage *message, v
     struct client *client = user;
 
     (void)call;
+    if (client->enough)
+        return;
     if (client->each)
-        client->each(client->each_user, message);
+        client->enough = !client->each(client->each_user, message);
     else
         client->answer = message_copy(message);
 }
@@ -140,7 +143,7 @@ static bool connect_to(struct client *client)
 static void call(struct client *client, const char *method, const ProtobufCMessage *request,
                  const ProtobufCMessageDescriptor *response, uint64_t deadline_ms)
 {
-    client->done = false;
+    client->done = client->enough = false;
     client->code = RPC_UNAVAILABLE;
     client->text[0] = '\0';
     client->answer = NULL;
@@ -149,7 +152,7 @@ static void call(struct client *client, const char *method, const ProtobufCMessa
     if (!rpc_channel_call(client->channel, method, request, response, client->each != NULL,
                           deadline_ms, &CALL_OPS, client))
         snprintf(client->lost, sizeof client->lost, "%s", uv_strerror(UV_ENOMEM));
-    while (!client->done && !*client->lost && uv_run(&client->loop, UV_RUN_ONCE))
+    while (!client->done && !client->enough && !*client->lost && uv_run(&client->loop, UV_RUN_ONCE))
         continue;
     if (client->code == RPC_OK && !client->answer && !client->each) {
         client->code = RPC_RESOURCE_EXHAUSTED;
@@ -176,7 +179,7 @@ ProtobufCMessage *client_ask(struct client *client, const char *method,
 
 bool client_listen(struct client *client, const char *method, const ProtobufCMessage *request,
                    const ProtobufCMessageDescriptor *response, uint64_t deadline_ms,
-                   void (*each)(void *user, const ProtobufCMessage *message), void *user,
+                   bool (*each)(void *user, const ProtobufCMessage *message), void *user,
                    struct client_failure *failure)
 {
     client->each = each;
@@ -184,7 +187,8 @@ bool client_listen(struct client *client, const char *method, const ProtobufCMes
     call(client, method, request, response, deadline_ms);
     if (client->code == RPC_OK)
         return true;
-    explain(client, failure);
+    if (!client->enough)
+        explain(client, failure);
     hang_up(client);
-    return false;
+    return client->enough;
 }

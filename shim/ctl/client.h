@@ -18,7 +18,7 @@
 /* Why there is no answer. */
 struct client_failure {
     int code; /* an rpc_code; UNAVAILABLE also for a daemon that is not reached */
-    char words[CLIENT_WORDS_BYTES_MAX]; /* one line, for people */
+    char words[CLIENT_WORDS_BYTES_MAX]; /* one line, for people; "": there is nothing to say */
 };
 
 struct client;
@@ -35,12 +35,12 @@ ProtobufCMessage *client_ask(struct client *client, const char *method,
                              const ProtobufCMessageDescriptor *response,
                              struct client_failure *failure) __attribute__((warn_unused_result));
 
-/* Calls `each` with every message of a server's stream, borrowed until it returns, until its end.
- * `deadline_ms` 0: it may take as long as it likes. False: it did not end well, and `failure` says
- * why. */
+/* Calls `each` with every message of a server's stream, borrowed until it returns, until its end, or
+ * until it returns false: it wants no more. `deadline_ms` 0: it may take as long as it likes. False:
+ * it did not end well, and `failure` says why. */
 bool client_listen(struct client *client, const char *method, const ProtobufCMessage *request,
                    const ProtobufCMessageDescriptor *response, uint64_t deadline_ms,
-                   void (*each)(void *user, const ProtobufCMessage *message), void *user,
+                   bool (*each)(void *user, const ProtobufCMessage *message), void *user,
                    struct client_failure *failure) __attribute__((warn_unused_result));
 
 #endif

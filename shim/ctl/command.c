@@ -1,5 +1,7 @@
 #include "shim/ctl/command.h"
 
+#include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -21,6 +23,15 @@ const char *command_given(const struct command_run *run, const char *name)
             return run->options[i];
     }
     abort(); /* a command asks for an option that it does not have */
+}
+
+bool command_not_written(struct client_failure *failure, int err)
+{
+    *failure = (struct client_failure){.code = RPC_UNKNOWN};
+    if (err != -EPIPE)
+        snprintf(failure->words, sizeof failure->words, "the answer cannot be written: %s",
+                 strerror(-err));
+    return false;
 }
 
 enum command_exit command_exit_of(const struct client_failure *failure)

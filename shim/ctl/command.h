@@ -60,6 +60,10 @@ size_t command_options_len(const struct command *command);
  * not given. */
 const char *command_given(const struct command_run *run, const char *name);
 
+/* False: what was to be written to stdout was not taken, for this negative errno, and `failure` says
+ * so; not a word of a reader who has enough. */
+bool command_not_written(struct client_failure *failure, int err);
+
 /* What such a failure ends with. */
 enum command_exit command_exit_of(const struct client_failure *failure);
 

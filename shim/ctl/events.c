@@ -1,6 +1,7 @@
 #include "shim/ctl/commands.h"
 
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -16,11 +17,13 @@
 #define AGAIN_S 1
 
 struct reading {
-    const struct show *show;
+    struct show show;
     struct table *table; /* NULL: lines, or JSON */
     json_t *items;       /* NULL: not in one document */
     bool heard;          /* the daemon has said something */
     uint64_t after;      /* the last one's id */
+    bool follows;        /* each is written as it comes */
+    int err;             /* of that; 0: all was taken */
 };
 
 /* ---- for people ---- */
@@ -132,9 +135,9 @@ static void put_line(const struct show *show, const Control__V1__Event *event)
 
 /* ---- as they come ---- */
 
-static void show_event(struct reading *reading, const Control__V1__Event *event)
+static void show_event(const struct reading *reading, const Control__V1__Event *event)
 {
-    const struct show *show = reading->show;
+    const struct show *show = &reading->show;
 
     if (reading->items) {
         json_value_append(reading->items, answer_event(event));
@@ -149,13 +152,22 @@ static void show_event(struct reading *reading, const Control__V1__Event *event)
     }
 }
 
-static void show_missed(const struct reading *reading, uint64_t missed)
+/* A whole line, at once. */
+static void write_event(struct reading *reading, const Control__V1__Event *event)
 {
-    fprintf(stderr, "warning: %" PRIu64 " events were missed: no more are kept\n", missed);
-    fflush(reading->show->out);
+    char *text = NULL;
+    size_t len;
+
+    reading->show.out = must(open_memstream(&text, &len));
+    show_event(reading, event);
+    if (fclose(reading->show.out) != 0)
+        abort(); /* out of memory */
+    reading->err = show_write_out(text);
+    free(text);
 }
 
-static void on_response(void *user, const ProtobufCMessage *message)
+/* Who follows has enough when nobody takes what is written. */
+static bool on_response(void *user, const ProtobufCMessage *message)
 {
     const Control__V1__EventsResponse *response = (const void *)message;
     struct reading *reading = user;
@@ -164,13 +176,16 @@ static void on_response(void *user, const ProtobufCMessage *message)
     if (response->anew)
         reading->after = 0;
     if (response->missed > 0)
-        show_missed(reading, response->missed);
+        fprintf(stderr, "warning: %" PRIu64 " events were missed: no more are kept\n",
+                response->missed);
     if (response->event) {
         reading->after = response->event->id;
-        show_event(reading, response->event);
+        if (reading->follows)
+            write_event(reading, response->event);
+        else
+            show_event(reading, response->event);
     }
-    if (!reading->table && !reading->items)
-        fflush(reading->show->out);
+    return reading->err == 0;
 }
 
 /* ---- the command ---- */
@@ -197,17 +212,16 @@ static bool request_of(const struct command_run *run, Control__V1__EventsRequest
     return true;
 }
 
-/* Until somebody ends it. A daemon that restarts is not the end, one that refuses is. */
+/* Until somebody ends it, or nobody reads it. A daemon that restarts is not the end, one that refuses
+ * is. */
 static bool follow(const struct command_run *run, Control__V1__EventsRequest *request,
                    struct client_failure *failure)
 {
-    struct show show = run->show;
-    struct reading reading = {.show = &show};
+    struct reading reading = {.show = run->show, .follows = true};
     bool first = true;
 
-    show.out = stdout;
-    show.one_line = true;
-    while (!ferror(stdout)) {
+    reading.show.one_line = true;
+    while (reading.err == 0) {
         request->after = reading.after;
         if (client_listen(run->client, CONTROL_EVENTS, &request->base,
                           &control__v1__events_response__descriptor, 0, on_response, &reading,
@@ -221,7 +235,7 @@ static bool follow(const struct command_run *run, Control__V1__EventsRequest *re
         reading.heard = false;
         sleep(AGAIN_S);
     }
-    return true;
+    return command_not_written(failure, reading.err);
 }
 
 static bool list(const struct command_run *run, const Control__V1__EventsRequest *request,
@@ -239,7 +253,7 @@ static bool list(const struct command_run *run, const Control__V1__EventsRequest
         {.name = "REASON"},
         {.name = "TEXT", .wide = true},
     };
-    struct reading reading = {.show = &run->show};
+    struct reading reading = {.show = run->show};
     bool done;
 
     if (run->show.format == SHOW_JSON)

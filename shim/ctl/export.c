@@ -20,7 +20,7 @@
 
 /* ---- what the daemon sends ---- */
 
-static void on_message(void *user, const ProtobufCMessage *message)
+static bool on_message(void *user, const ProtobufCMessage *message)
 {
     const Control__V1__CheckpointExportResponse *is = (const void *)message;
     json_t *document = user;
@@ -29,6 +29,7 @@ static void on_message(void *user, const ProtobufCMessage *message)
         checkpoint_json_add(document, is->kind, is->value.data, is->value.len);
     else
         checkpoint_json_set_head(document, is->schema_version, is->sound);
+    return true;
 }
 
 static json_t *ask(const struct command_run *run, struct client_failure *failure)

@@ -2,6 +2,7 @@
  * cri-device-shimctl: its arguments, and the command that they name.
  */
 #include <errno.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -55,49 +56,60 @@ static char *run_once(const struct command_line *line, struct client *client,
     return NULL;
 }
 
-static void say(const struct client_failure *failure)
+static void say(const struct client_failure *failure, const char *besides)
 {
-    fprintf(stderr, "error: %s\n", failure->words);
+    if (failure->words[0])
+        fprintf(stderr, "error: %s%s\n", failure->words, besides);
 }
 
-/* On a terminal in the same place each time; elsewhere only what is new, and JSON a line each. */
-static void repaint(const struct command_line *line, const char *text, const char *before)
+/* Nobody reads the pipe any more: also told while nothing is written. */
+static bool is_unread(void)
 {
-    bool apart = before && line->format != SHOW_JSON;
+    struct pollfd out = {.fd = STDOUT_FILENO};
 
+    return poll(&out, 1, 0) == 1 && out.revents & POLLERR;
+}
+
+/* On a terminal in the same place each time; elsewhere only what is new, and JSON a line each. 0 or a
+ * negative errno. */
+static int repaint(const struct command_line *line, const char *text, const char *before)
+{
     if (isatty(STDOUT_FILENO) && line->format != SHOW_JSON)
-        printf("\033[H\033[2J%s", text);
-    else if (!before || strcmp(text, before) != 0)
-        printf("%s%s", apart ? "\n" : "", text);
-    fflush(stdout);
+        fputs("\033[H\033[2J", stdout);
+    else if (before && strcmp(text, before) == 0)
+        return is_unread() ? -EPIPE : 0;
+    else if (before && line->format != SHOW_JSON)
+        fputc('\n', stdout);
+    return show_write_out(text);
 }
 
-/* Until somebody ends it. A daemon that restarts is not the end. */
-static void watch(const struct command_line *line, struct client *client)
+/* Until somebody ends it, or nobody reads it. A daemon that restarts is not the end. */
+static enum command_exit watch(const struct command_line *line, struct client *client)
 {
+    struct client_failure failure;
     char *before = NULL;
+    int err = 0;
 
-    while (!ferror(stdout)) {
-        struct client_failure failure = {0};
-        char *text = run_once(line, client, &failure);
+    while (err == 0) {
+        char *text;
 
+        failure = (struct client_failure){0};
+        text = run_once(line, client, &failure);
         if (text) {
-            repaint(line, text, before);
+            err = repaint(line, text, before);
             free(before);
             before = text;
         } else {
-            say(&failure);
+            say(&failure, "");
+            err = is_unread() ? -EPIPE : 0;
         }
-        sleep(line->watch_s);
+        if (err == 0)
+            sleep(line->watch_s);
     }
     free(before);
-}
-
-/* 0 or a negative errno. Of a long text fputs(3) writes a part itself: after it has failed fflush(3)
- * may find nothing that is left to do. */
-static int write_out(const char *text)
-{
-    return fputs(text, stdout) >= 0 && fflush(stdout) == 0 ? 0 : -errno;
+    command_not_written(&failure, err);
+    say(&failure, "");
+    return command_exit_of(&failure);
 }
 
 static enum command_exit run(const struct command_line *line, struct client *client)
@@ -106,23 +118,20 @@ static enum command_exit run(const struct command_line *line, struct client *cli
     char *text;
     int err;
 
-    if (line->watch_s > 0) {
-        watch(line, client);
-        return COMMAND_FAILED;
-    }
+    if (line->watch_s > 0)
+        return watch(line, client);
     text = run_once(line, client, &failure);
     if (!text) {
-        say(&failure);
+        say(&failure, "");
         return command_exit_of(&failure);
     }
-    err = write_out(text);
+    err = show_write_out(text);
     free(text);
     if (!err)
         return COMMAND_OK;
-    if (err != -EPIPE) /* whoever read it has enough */
-        fprintf(stderr, "error: the answer cannot be written: %s%s\n", strerror(-err),
-                line->command->changes ? "; the command has done what it was to do" : "");
-    return COMMAND_FAILED;
+    command_not_written(&failure, err);
+    say(&failure, line->command->changes ? "; the command has done what it was to do" : "");
+    return command_exit_of(&failure);
 }
 
 static const char *socket_of(const struct command_line *line)

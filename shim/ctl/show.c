@@ -25,6 +25,13 @@ bool show_format_parse(const char *name, enum show_format *out)
     return false;
 }
 
+/* Of a long text fputs(3) writes a part itself: after it has failed fflush(3) may find nothing that
+ * is left to do. */
+int show_write_out(const char *text)
+{
+    return fputs(text, stdout) >= 0 && fflush(stdout) == 0 ? 0 : -errno;
+}
+
 void show_put(const struct show *show, const char *text)
 {
     put_printable(show->out, text);

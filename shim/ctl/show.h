@@ -30,6 +30,9 @@ struct show {
 /* The format of this name (json, wide, name). False: there is none. */
 bool show_format_parse(const char *name, enum show_format *out);
 
+/* To stdout, all of it, now. 0 or a negative errno; whoever read it and has gone is -EPIPE. */
+int show_write_out(const char *text);
+
 /* Words of peers: a terminal is told nothing by them. */
 void show_put(const struct show *show, const char *text);
 

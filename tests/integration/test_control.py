@@ -448,6 +448,23 @@ def test_watching_goes_on_over_a_restart(at_work):
             watching.kill()
 
 
+def test_watching_ends_when_nobody_reads_it(at_work):
+    """Also while there is nothing new: it would stay for ever."""
+    with subprocess.Popen([CTL, "status", "--watch=1", "-o", "name", "-s", at_work.control],
+                          stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as watching:
+        try:
+            assert watching.stdout.readline() == "status/degraded\n"
+            watching.stdout.close()
+            assert (watching.wait(GENEROUS_S), watching.stderr.read()) == (1, "")
+        finally:
+            watching.kill()
+    with open("/dev/full", "wb") as full:
+        done = subprocess.run([CTL, "-s", at_work.control, "status", "-w"], check=False, stdout=full,
+                              stderr=subprocess.PIPE, text=True, timeout=GENEROUS_S)
+    assert (done.returncode, done.stderr) == (
+        1, "error: the answer cannot be written: No space left on device\n")
+
+
 def test_watched_json_is_one_document_a_line(at_work):
     with subprocess.Popen([CTL, "status", "--watch=1", "-o", "json", "-s", at_work.control],
                           stdout=subprocess.PIPE, text=True) as watching:

@@ -17,7 +17,7 @@ from ctl import AS_NOBODY, CTL, ctl, ctl_json, schema_of
 from process import MIB, rss_bytes
 from protos import CONTROL
 from rawh2 import Connection, framed
-from waiting import wait_until
+from waiting import GENEROUS_S, wait_until
 
 GPU = "vendor.com/gpu"
 FOLLOWERS_MAX = 32  # CONTROL_FOLLOWERS_MAX
@@ -292,6 +292,32 @@ def test_lines_for_people(at_work, make_client, closing):
         finally:
             process.kill()
     assert f" refused        {GPU} default/web/main: container" in line
+
+
+@pytest.mark.parametrize("form", [["-o", "json"], []], ids=["json", "lines"])
+def test_following_ends_when_its_reader_has_enough(at_work, make_client, form):
+    """As of `events -f | head -1`: it does not go on for nobody, and hold one of the places that there are."""
+    client = make_client(at_work)
+    refuse_one(client, "pod-0")
+    following = subprocess.Popen([CTL, "events", "-f", *form, "-s", at_work.control],
+                                 stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    try:
+        assert "pod-0" in following.stdout.readline()
+        following.stdout.close()
+        refuse_one(client, "pod-1")
+        assert (following.wait(GENEROUS_S), following.stderr.read()) == (1, "")
+    finally:
+        following.kill()
+        following.stderr.close()
+
+
+def test_following_ends_when_the_disk_is_full(at_work, make_client):
+    refuse_one(make_client(at_work), "pod-0")
+    with open("/dev/full", "wb") as full:
+        done = subprocess.run([CTL, "events", "-f", "-s", at_work.control], check=False, stdout=full,
+                              stderr=subprocess.PIPE, text=True, timeout=GENEROUS_S)
+    assert (done.returncode, done.stderr) == (
+        1, "error: the answer cannot be written: No space left on device\n")
 
 
 def test_a_daemon_that_is_not_there_is_an_error(directory):
