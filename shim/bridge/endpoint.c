@@ -81,14 +81,21 @@ static void on_older_ended(void *user)
     on_stream_ended(endpoint);
 }
 
-/* For a newer one. The older of the same kubelet is left open, with nothing sent on it any more:
- * to end it is to have the newer disconnected. It ends with its connection, see disconnect(). */
+/* For a newer one. The older of the same kubelet is left open, also by the next process, with
+ * nothing sent on it any more: to end it is to have the newer disconnected. It ends with its
+ * connection, see disconnect(). */
 static void stream_leave(struct endpoint *endpoint)
 {
-    if (stream_current(endpoint))
-        kept_call_on_cancel(endpoint->stream.call, on_older_ended, endpoint);
-    else
-        kept_call_finish(endpoint->stream.call, RPC_ABORTED, "there is a newer ListAndWatch");
+    struct kept_call *call = endpoint->stream.call;
+    struct list_note note = list_stream_noted(call);
+
+    if (stream_current(endpoint)) {
+        note.left = true;
+        list_stream_note(call, &note);
+        kept_call_on_cancel(call, on_older_ended, endpoint);
+    } else {
+        kept_call_finish(call, RPC_ABORTED, "there is a newer ListAndWatch");
+    }
     list_stream_clear(&endpoint->stream);
 }
 
@@ -99,7 +106,7 @@ static struct opener opener_of(const struct endpoint *endpoint, struct kept_call
     struct list_note note = {.kubelet = registration_file(endpoint->world->registration)};
 
     if (resumed)
-        memcpy(&note, kept_call_note(call), sizeof note);
+        note = list_stream_noted(call);
     else
         list_stream_note(call, &note);
     return (struct opener){.pid = pid,
@@ -114,6 +121,10 @@ static void on_list_and_watch(void *user, struct kept_call *call, bool resumed)
     struct endpoint *endpoint = user;
     struct ucred peer;
 
+    if (resumed && list_stream_noted(call).left) {
+        kept_call_on_cancel(call, on_older_ended, endpoint);
+        return;
+    }
     kept_call_peer(call, &peer);
     if (stream_current(endpoint) && peer.pid != endpoint->opener.pid) {
         kept_call_finish(call, RPC_FAILED_PRECONDITION, "another process has the list");

@@ -27,11 +27,11 @@ void list_stream_open(struct list_stream *stream, struct kept_call *call, bool r
     stream->resumed = resumed;
 }
 
-static struct list_note note_of(const struct list_stream *stream)
+struct list_note list_stream_noted(const struct kept_call *call)
 {
     struct list_note note;
 
-    memcpy(&note, kept_call_note(stream->call), sizeof note);
+    memcpy(&note, kept_call_note(call), sizeof note);
     return note;
 }
 
@@ -45,7 +45,7 @@ void list_stream_note(struct kept_call *call, const struct list_note *note)
 
 static void note_stored(const struct list_stream *stream, bool stored)
 {
-    struct list_note note = note_of(stream);
+    struct list_note note = list_stream_noted(stream->call);
 
     if (note.stored == stored)
         return;
@@ -95,7 +95,7 @@ static void note_sent(struct list_stream *stream, uint8_t *health)
  * does it tell of that again. */
 static bool has_stored(const struct list_stream *stream, const struct packed *answer)
 {
-    return stream->resumed && note_of(stream).stored &&
+    return stream->resumed && list_stream_noted(stream->call).stored &&
            kept_call_sent(stream->call, answer->bytes, answer->len);
 }
 

@@ -49,6 +49,7 @@ void list_stream_init(struct list_stream *stream, uv_loop_t *loop, const char *r
 struct list_note {
     struct file_identity kubelet; /* its socket, when it opened the stream */
     bool stored;                  /* the last list on it */
+    bool left;                    /* it was left open beside a newer one */
 };
 _Static_assert(sizeof(struct list_note) <= KEPT_NOTE_BYTES, "it is a note");
 
@@ -57,7 +58,8 @@ _Static_assert(sizeof(struct list_note) <= KEPT_NOTE_BYTES, "it is a note");
  * another until it is known that there is one. */
 void list_stream_open(struct list_stream *stream, struct kept_call *call, bool resumed);
 
-/* Before it is opened anew: `note` is what is known of it. */
+/* What is known of it; before it is opened anew, and when that changes. */
+struct list_note list_stream_noted(const struct kept_call *call);
 void list_stream_note(struct kept_call *call, const struct list_note *note);
 
 /* Sends what is offered if the kubelet does not have it, now or soon. */

@@ -287,6 +287,23 @@ def test_restarted_as_told_it_goes_on(bridge, kubelet):
     assert len(kubelet.of("list")) == 1
 
 
+def test_an_older_stream_is_left_open_by_the_next_one_too(bridge, feed, kubelet):
+    """Of a resource that was registered anew: its end would disconnect the newer."""
+    feed.show({GPU: Shown(["g0", "g1"], lost=1)})
+    kubelet.wait("list", GPU, 2)
+    for version in range(2, 6):
+        feed.wait_report(GPU, lambda report: report.registered and report.stored)
+        again(bridge)
+        feed.wait_watched(version)
+        feed.show({GPU: Shown({"g0": True, "g1": version % 2 == 1}, version=version, lost=1)})
+        wait_until(lambda version=version: len(kubelet.clients[GPU].lists) == version,
+                   "the newer stream has it")
+        assert tokens_of(allocate(kubelet, "g0")) == [["g0"]]
+    assert not kubelet.of("end")
+    assert len(kubelet.of("register")) == 2
+    assert len(kubelet.of("list")) == 6
+
+
 def test_stopped_its_connections_end(bridge, kubelet, manager):
     """What the manager keeps, it ends."""
     bridge.terminate()
