@@ -19,15 +19,16 @@ static bool is_user(const struct claim *claim, const struct claim_user *user)
     return false;
 }
 
-/* Whether a device of the one is the other's, too, by the same names. */
+/* Whether both have a device of the same names. It need not be the same device, nor the same share of
+ * it: a driver may have one name for all that it gives, as for a file in /dev that all may open. */
 static bool look_alike(const struct claim *claim, const struct claim *other)
 {
     for (size_t i = 0; i < claim->devices.len; i++) {
-        const struct granted_device *device = &claim->devices.v[i];
-        const struct granted_device *theirs = granted_find(&other->devices, device);
-
-        if (theirs && granted_named_alike(device, theirs))
-            return true;
+        for (size_t k = 0; k < other->devices.len; k++) {
+            if (claim->devices.v[i].cdi.len > 0 &&
+                granted_named_alike(&claim->devices.v[i], &other->devices.v[k]))
+                return true;
+        }
     }
     return false;
 }

@@ -120,10 +120,9 @@ static void read_device(struct answered *to, char *word)
     if (slash)
         *slash = '\0';
     dra__v1__device__init(device);
-    if (word[0] == '*') {
-        word++;
+    for (; word[0] == '*'; word++) {
+        device->share_id = (char *)(device->shared_case ? "another" : "s");
         device->shared_case = DRA__V1__DEVICE__SHARED_SHARE_ID;
-        device->share_id = (char *)"s";
     }
     device->pool_name = slash ? word : (char *)"p";
     device->device_name = slash ? slash + 1 : word;

@@ -84,6 +84,31 @@ static void one_that_may_have_it_by_another_claim_is_in_nobodys_way(void **state
     expect_with(w, "claim 8 refused 14", "container \"main\" of pod ns/u1", NULL);
 }
 
+/* Nor does it matter whether it is the same device to the cluster: it may be another share of one, or
+ * one of many for which the driver has one name. */
+static void so_is_one_that_has_the_same_names(void **state)
+{
+    static const char *const answers[][2] = {{"*gpu-0", "**gpu-0"}, {"kvm-0:kvm", "kvm-1:kvm"}};
+
+    for (size_t i = 0; i < sizeof answers / sizeof *answers; i++) {
+        struct world *w = *state;
+
+        driver_up(w, 1, DRIVER);
+        claim_prepared(w, 5, "c1", answers[i][0]);
+        claim_prepared(w, 6, "c2", answers[i][1]);
+        assert_false(create_with(w, "u1", "main",
+                                 i == 0 ? "example.com/dev=gpu-0" : "example.com/dev=kvm"));
+        expect_stored(w, "commit claim c1 *");
+        ignore_all(w);
+        pass(w, CLAIM_USER_COMES_MS);
+        unprepare(w, 7, "c2");
+        expect_stored(w, "commit claim c2 *");
+        expect(w, "unprepare c2 *");
+        world_teardown(state);
+        claims_setup(state);
+    }
+}
+
 static void what_the_list_does_not_show_uses_nothing(void **state)
 {
     struct world *w = *state;
@@ -291,6 +316,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         CLAIMS_TEST(one_that_another_pod_uses_is_not_unprepared),
         CLAIMS_TEST(one_that_may_have_it_by_another_claim_is_in_nobodys_way),
+        CLAIMS_TEST(so_is_one_that_has_the_same_names),
         CLAIMS_TEST(what_the_list_does_not_show_uses_nothing),
         CLAIMS_TEST(a_list_that_was_asked_for_before_says_nothing),
         CLAIMS_TEST(one_that_may_be_in_the_making_counts),
