@@ -42,6 +42,39 @@ bool claimed_any(const struct state *state, const struct devicemgr_create *reque
     return claim;
 }
 
+static bool has_alike(const struct claim *claim, const struct granted_device *device)
+{
+    for (size_t i = 0; claim_state_kept(claim->state) && i < claim->devices.len; i++) {
+        if (granted_named_alike(&claim->devices.v[i], device))
+            return true;
+    }
+    return false;
+}
+
+/* NULL: nothing was told of who may use it. */
+static const struct ids *reserved_for(const struct state *state, const struct claim *claim)
+{
+    const struct consumers *consumers = consumers_find(state->tainted.consumers, claim->uid);
+
+    return consumers ? &consumers->reserved_for : NULL;
+}
+
+bool claimed_by_another(const struct state *state, const struct claim *claim,
+                        const struct granted_device *device, const char *pod_uid)
+{
+    const struct ids *pods = reserved_for(state, claim);
+
+    if (!pods || ids_contain(pods, pod_uid))
+        return false;
+    for (const struct claim *other = claim->of->first; other; other = other->next) {
+        const struct ids *theirs = other == claim ? NULL : reserved_for(state, other);
+
+        if (theirs && ids_contain(theirs, pod_uid) && has_alike(other, device))
+            return true;
+    }
+    return false;
+}
+
 /* ---- the runtime ---- */
 
 /* From which of the names on it reads them. */

@@ -9,6 +9,7 @@
 
 struct claim;
 struct devicemgr_create;
+struct granted_device;
 struct state;
 struct wanted;
 
@@ -24,6 +25,11 @@ struct look claimed_look(const struct state *state, const struct devicemgr_creat
  * devices of lifted resources (lift.h) it does not. */
 bool claimed_by(const struct claim *claim, const struct devicemgr_create *request);
 bool claimed_any(const struct state *state, const struct devicemgr_create *request);
+/* Whether the pod, of which a container has the names of this device of the claim, has them by another
+ * one, as the cluster says: that is reserved for the pod, and has a device of the same names, while
+ * this one is not reserved for it. */
+bool claimed_by_another(const struct state *state, const struct claim *claim,
+                        const struct granted_device *device, const char *pod_uid);
 
 /* Whether two containers may both have this device of a lifted resource by claims: each claim of the
  * one is the other's too, or only looks at it. Of a claim that is not known here, since the checkpoint

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "devicemgr/books/facts.h"
+#include "devicemgr/rules/claimed.h"
 #include "devicemgr/rules/lifted.h"
 #include "devicemgr/rules/tainted.h"
 #include "devicemgr/things/moment.h"
@@ -184,15 +185,17 @@ static void look_at_plugins(struct walk *walk)
 
 /* ---- claims ---- */
 
-static void look_at_users(struct holder *holder, const struct claim *claim)
+static void look_at_users(struct holder *holder, const struct claim *claim,
+                          const struct granted_device *device)
 {
-    const struct pods *pods = &holder->walk->state->pods;
+    const struct state *state = holder->walk->state;
 
     for (size_t i = 0; i < claim->users_len; i++) {
-        const struct sandbox *sandbox = pods_find_sandbox(pods, claim->users[i].sandbox_id);
+        const struct sandbox *sandbox = pods_find_sandbox(&state->pods, claim->users[i].sandbox_id);
 
         holder->pod_uid = sandbox ? sandbox->pod->uid : "";
-        look_at(holder);
+        if (!claimed_by_another(state, claim, device, holder->pod_uid))
+            look_at(holder);
     }
     for (size_t i = 0; holder->consumers && i < holder->consumers->reserved_for.len; i++) {
         holder->pod_uid = holder->consumers->reserved_for.v[i];
@@ -217,7 +220,7 @@ static void look_at_claim(struct walk *walk, const struct claim *claim)
         holder.tolerations =
             consumers_tolerations(holder.consumers, claim->driver, device->pool, device->device);
         if (is_meant(walk, claim->driver, id))
-            look_at_users(&holder, claim);
+            look_at_users(&holder, claim, device);
         free(id);
     }
 }

@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "devicemgr/rules/claimed.h"
 #include "devicemgr/rules/kept_back.h"
 
 #include "devicemgr/rules/rule.h"
@@ -97,9 +98,11 @@ static void look_at_claim(struct seeking *seeking, const struct claim *claim,
                           const struct devicemgr_create *request, struct look *look)
 {
     for (size_t i = 0; i < claim->devices.len && look->step == LOOK_GO; i++) {
-        if (granted_device_named(&claim->devices.v[i], request->cdi_devices,
-                                 request->cdi_devices_len))
-            look_at_granted(seeking, claim, &claim->devices.v[i], look);
+        const struct granted_device *device = &claim->devices.v[i];
+
+        if (granted_device_named(device, request->cdi_devices, request->cdi_devices_len) &&
+            !claimed_by_another(seeking->state, claim, device, request->pod_uid))
+            look_at_granted(seeking, claim, device, look);
     }
 }
 

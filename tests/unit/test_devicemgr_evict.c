@@ -762,16 +762,16 @@ static void what_it_does_not_see_is(void **state)
     assert_false(is_asked(w, "u1") || is_asked(w, "u2"));
 }
 
-/* A container of pod u1 with the device "gpu-0" of claim "c". */
-static bool with_claim(struct world *w, uint64_t number)
+/* A container of the pod with the device "gpu-0" of claim "c", by the name that it has there. */
+static bool with_claim_of(struct world *w, uint64_t number, const char *uid)
 {
     static const char *const names[] = {"example.com/dev=gpu-0"};
     const struct devicemgr_annotation tolerations = {"devices.cri-device-shim/tolerations",
                                                      w->tolerations};
-    const struct devicemgr_create request = {.sandbox_id = "s-u1",
-                                             .pod_uid = "u1",
+    const struct devicemgr_create request = {.sandbox_id = strcmp(uid, "u1") == 0 ? "s-u1" : "s-u2",
+                                             .pod_uid = uid,
                                              .pod_namespace = "ns",
-                                             .pod_name = "u1",
+                                             .pod_name = uid,
                                              .container = "main",
                                              .cdi_devices = names,
                                              .cdi_devices_len = 1,
@@ -784,6 +784,11 @@ static bool with_claim(struct world *w, uint64_t number)
     pending = devicemgr_create(w->mgr, w->now_ms, number, &request);
     devicemgr_run(w->mgr);
     return pending;
+}
+
+static bool with_claim(struct world *w, uint64_t number)
+{
+    return with_claim_of(w, number, "u1");
 }
 
 /* Whoever evicts, if anybody does: no container is made with it. */
@@ -823,6 +828,41 @@ static void claims_tolerate_by_their_allocation(void **state)
     assert_int_equal(settle(w), 0);
     pass(w, 60000);
     assert_int_equal(settle(w), 1);
+}
+
+/* Pod u1 has the claim "c", u2 another one, whose device has the same names: it is the same, which u2
+ * looks at and tolerates the taint of; or another one, that is not tainted. */
+static void who_has_the_same_names_by_another_claim_is_not_meant(void **state)
+{
+    static const struct devicemgr_claim_toleration tolerates[] = {
+        {DRIVER, "p", "gpu-0", {"k", "Exists", "", "NoExecute", false, 0}}};
+    static const char *const u1[] = {"u1"}, *const u2[] = {"u2"};
+    static const char *const answers[] = {"gpu-0", "gpu-1:gpu-0"};
+    const struct devicemgr_claim_consumers first = {.reserved_for = u1, .reserved_for_len = 1};
+    const struct devicemgr_claim_consumers second = {
+        .reserved_for = u2, .reserved_for_len = 1, .tolerations = tolerates, .tolerations_len = 1};
+
+    for (size_t i = 0; i < sizeof answers / sizeof *answers; i++) {
+        struct world *w = *state;
+        unsigned times[3] = {0};
+
+        sandbox_ran(w, "u1", "s-u1", 0);
+        sandbox_ran(w, "u2", "s-u2", 0);
+        settle(w);
+        claim_prepared(w, 2, "d", answers[i]);
+        devicemgr_claim_consumers(w->mgr, w->now_ms, "c", &first);
+        devicemgr_claim_consumers(w->mgr, w->now_ms, "d", &second);
+        assert_false(with_claim(w, 3));
+        assert_false(with_claim_of(w, 4, "u2"));
+        taint_of(w, DRIVER, "p/gpu-0");
+        settle_of(w, times, 3);
+        assert_int_equal(times[1], 1);
+        assert_int_equal(times[2], 0);
+        assert_true(with_claim(w, 5)); /* it is refused */
+        assert_false(with_claim_of(w, 6, "u2"));
+        world_teardown(state);
+        claim_setup(state);
+    }
 }
 
 /* After a restart, too, nobody goes who may tolerate it, nor is anybody let go, before that is
@@ -1207,6 +1247,7 @@ int main(void)
         TEST(what_it_does_not_see_is, claim_setup),
         TEST(nobody_is_made_with_a_claim_of_it, claim_setup),
         TEST(claims_tolerate_by_their_allocation, claim_setup),
+        TEST(who_has_the_same_names_by_another_claim_is_not_meant, claim_setup),
         TEST(nobody_goes_before_the_cluster_has_told_of_a_claim, claim_setup),
         TEST(nobody_is_let_go_before_the_cluster_has_told_of_its_taints, claim_setup),
         TEST(who_may_use_a_claim_is_asked_for_after_a_restart, claim_setup),
