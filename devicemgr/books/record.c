@@ -109,6 +109,7 @@ int record_restore_resource(struct resource **table, uint64_t now_ms, const char
     restore_devices(resource, now_ms, row);
     if (same_boot(row->no_execute_boot_id, boot_id))
         ids_copy(&resource->no_execute, row->no_execute_ids, row->n_no_execute_ids);
+    ids_sort(&resource->no_execute);
     checkpoint__v1__resource__free_unpacked(row, NULL);
     return 0;
 }

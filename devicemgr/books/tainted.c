@@ -166,7 +166,7 @@ static bool by_health(const struct state *state, const char *resource, const cha
     if (!device || device->healthy)
         return true;
     HASH_FIND_STR(state->tainted.guards, resource, guard);
-    if (guard && ids_contain(&is->no_execute, id))
+    if (guard && ids_contain_sorted(&is->no_execute, id))
         taint.effect = TAINT_NO_EXECUTE;
     else if (guard && guard->closed)
         taint.held_back = true;
@@ -321,7 +321,7 @@ static const struct device **find_due(struct health_guard *guard, const struct r
         const struct device *device = &devices->items[i];
         uint64_t at_ms = later_by(later(device->since_ms, guard->usable_ms), after_ms);
 
-        if (device->healthy || ids_contain(&resource->no_execute, device->id))
+        if (device->healthy || ids_contain_sorted(&resource->no_execute, device->id))
             continue;
         if (at_ms > now_ms)
             guard->next_ms = earlier(guard->next_ms, at_ms);

@@ -133,12 +133,13 @@ static void look_at_claimed(struct walk *walk, const struct allocation *allocati
     for (size_t i = 0; i < allocation->ids.len; i++) {
         const char *id = allocation->ids.v[i];
         const struct granted_device *device = NULL;
-        const struct claim *claim = claim_of(state, allocation->pod_uid, resource, id, &device);
+        const struct claim *claim;
         struct holder holder = {
             .walk = walk, .pod_uid = allocation->pod_uid, .resource = resource, .id = id};
 
         if (!is_meant(walk, resource, id))
             continue;
+        claim = claim_of(state, allocation->pod_uid, resource, id, &device);
         if (claim) {
             holder.published = true;
             holder.consumers = consumers_find(state->tainted.consumers, claim->uid);
@@ -164,22 +165,44 @@ static bool may_be_tainted(const struct state *state, const char *resource)
     return guard || tainted_any(state, resource);
 }
 
+static void look_at_allocation(struct walk *walk, const struct allocation *allocation)
+{
+    if (is_claimed(walk->state, allocation))
+        look_at_claimed(walk, allocation);
+    else
+        look_at_ids(walk, allocation->pod_uid, allocation->resource, &allocation->ids);
+}
+
+static void look_at_hold(struct walk *walk, const struct kubelet_hold *hold)
+{
+    if (kubelet_hold_stands(walk->state, hold) && !kubelet_hold_replaced(walk->state, hold))
+        look_at_ids(walk, hold->pod_uid, hold->resource, &hold->ids);
+}
+
+/* Of one device: those who have it alone. */
+static void look_at_device(struct walk *walk)
+{
+    const struct state *state = walk->state;
+    const struct owners *have = allocations_holders(&state->allocations, walk->resource, walk->id);
+    const struct owners *holds = kubelet_holders(state, walk->resource, walk->id);
+
+    for (size_t i = 0; i < owners_len(have); i++)
+        look_at_allocation(walk, have->v[i]);
+    for (size_t i = 0; i < owners_len(holds); i++)
+        look_at_hold(walk, holds->v[i]);
+}
+
 static void look_at_plugins(struct walk *walk)
 {
     const struct state *state = walk->state;
 
     for (const struct allocation *a = state->allocations.by_key; a; a = a->hh.next) {
-        if (!walk->taint && !may_be_tainted(state, a->resource))
-            continue;
-        if (is_claimed(state, a))
-            look_at_claimed(walk, a);
-        else
-            look_at_ids(walk, a->pod_uid, a->resource, &a->ids);
+        if (walk->taint || may_be_tainted(state, a->resource))
+            look_at_allocation(walk, a);
     }
     for (const struct kubelet_hold *hold = state->kubelet.holds; hold; hold = hold->hh.next) {
-        if ((walk->taint || may_be_tainted(state, hold->resource)) &&
-            kubelet_hold_stands(state, hold) && !kubelet_hold_replaced(state, hold))
-            look_at_ids(walk, hold->pod_uid, hold->resource, &hold->ids);
+        if (walk->taint || may_be_tainted(state, hold->resource))
+            look_at_hold(walk, hold);
     }
 }
 
@@ -214,13 +237,15 @@ static void look_at_claim(struct walk *walk, const struct claim *claim)
     holder.untold = walk->state->settings.cluster && !holder.consumers;
     for (size_t i = 0; i < devices->len; i++) {
         const struct granted_device *device = &devices->v[i];
-        char *id = granted_device_id(device);
+        char *id;
 
+        if (walk->id && !granted_device_is(device, walk->id))
+            continue;
+        id = granted_device_id(device);
         holder.id = id;
         holder.tolerations =
             consumers_tolerations(holder.consumers, claim->driver, device->pool, device->device);
-        if (is_meant(walk, claim->driver, id))
-            look_at_users(&holder, claim, device);
+        look_at_users(&holder, claim, device);
         free(id);
     }
 }
@@ -234,7 +259,7 @@ static bool may_be_held(const struct claim *claim)
 static void look_at_claims(struct walk *walk)
 {
     for (const struct claim *claim = walk->state->claims.by_key; claim; claim = claim->hh.next) {
-        if (may_be_held(claim))
+        if (may_be_held(claim) && (!walk->resource || strcmp(walk->resource, claim->driver) == 0))
             look_at_claim(walk, claim);
     }
 }
@@ -275,6 +300,9 @@ void evictable_by(const struct state *state, const char *resource, const char *i
     struct walk walk = {
         .state = state, .resource = resource, .id = id, .taint = taint, .each = each, .user = user};
 
-    look_at_plugins(&walk);
+    if (id)
+        look_at_device(&walk);
+    else
+        look_at_plugins(&walk);
     look_at_claims(&walk);
 }

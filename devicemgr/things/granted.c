@@ -14,6 +14,14 @@ char *granted_device_id(const struct granted_device *device)
     return id;
 }
 
+bool granted_device_is(const struct granted_device *device, const char *id)
+{
+    size_t len = strlen(device->pool);
+
+    return strncmp(id, device->pool, len) == 0 && id[len] == '/' &&
+           strcmp(id + len + 1, device->device) == 0;
+}
+
 static bool is_among(const char *const *names, size_t names_len, const char *name)
 {
     for (size_t i = 0; i < names_len; i++) {

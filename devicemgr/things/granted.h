@@ -20,6 +20,8 @@ struct granted_device {
 
 /* "pool/device", as people read it; the caller frees it. */
 char *granted_device_id(const struct granted_device *device);
+/* Whether that is it. */
+bool granted_device_is(const struct granted_device *device, const char *id);
 /* Whether all its names are among these. The kubelet sends all of each device; one of them alone may
  * be another's, too: a driver may have names for a device whoever has it, and for what all of its
  * devices have in common. */

@@ -1,5 +1,7 @@
 /*
- * The list of taints.
+ * The list of taints: of two that are in its order, what was set, which is sorted anew for each
+ * page, and what comes of health, of which there may be as much as there are devices: that is looked
+ * at as far as somebody listens.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,7 +19,7 @@ struct entry {
     struct taint taint;
     bool refused;
     const char *resource;
-    char *id;   /* owned, with the next */
+    char *id;   /* owned, with the next, by one of `entries` */
     char *name; /* "key:Effect" */
     const char *key[DEVICEMGR_TAINT_KEY];
 };
@@ -27,8 +29,26 @@ struct entries {
     const struct devicemgr_which *which;
     struct entry *v;
     size_t len;
-    const char *resource, *id; /* of those that are being added */
 };
+
+static void set_key(struct entry *entry)
+{
+    entry->key[0] = entry->resource;
+    entry->key[1] = entry->id;
+    entry->key[2] = entry->name;
+    entry->key[3] = taint_source_name(entry->taint.source);
+    entry->key[4] = entry->taint.words;
+}
+
+static bool is_of(const struct devicemgr_which *which, const char *resource)
+{
+    return !which->resource || strcmp(which->resource, resource) == 0;
+}
+
+static bool is_behind(const struct devicemgr_which *which, const struct entry *entry)
+{
+    return !which->after || meant_order(entry->key, which->after, DEVICEMGR_TAINT_KEY) > 0;
+}
 
 static struct entry *add(struct entries *entries, const char *resource, const char *id,
                          const struct taint *taint)
@@ -37,14 +57,8 @@ static struct entry *add(struct entries *entries, const char *resource, const ch
 
     if (asprintf(&entry.name, "%s:%s", taint->key, taint_effect_name(taint->effect)) < 0)
         abort(); /* out of memory */
-    entry.key[0] = entry.resource;
-    entry.key[1] = entry.id;
-    entry.key[2] = entry.name;
-    entry.key[3] = taint_source_name(taint->source);
-    entry.key[4] = taint->words;
-    if ((entries->which->resource && strcmp(entries->which->resource, resource) != 0) ||
-        (entries->which->after &&
-         meant_order(entry.key, entries->which->after, DEVICEMGR_TAINT_KEY) <= 0)) {
+    set_key(&entry);
+    if (!is_of(entries->which, resource) || !is_behind(entries->which, &entry)) {
         free(entry.id);
         free(entry.name);
         return NULL;
@@ -54,7 +68,7 @@ static struct entry *add(struct entries *entries, const char *resource, const ch
     return &entries->v[entries->len++];
 }
 
-/* ---- where they are ---- */
+/* ---- what was set ---- */
 
 static void add_orders(struct entries *entries)
 {
@@ -78,28 +92,6 @@ static void add_settings(struct entries *entries)
     }
 }
 
-static bool add_health(void *user, const struct taint *taint)
-{
-    struct entries *entries = user;
-
-    if (taint->source == TAINT_BY_HEALTH)
-        add(entries, entries->resource, entries->id, taint);
-    return true;
-}
-
-static void add_unhealthy(struct entries *entries)
-{
-    for (const struct resource *r = entries->state->resources; r; r = r->hh.next) {
-        for (size_t i = 0; r->devices.healthy < r->devices.len && i < r->devices.len; i++) {
-            if (r->devices.items[i].healthy)
-                continue;
-            entries->resource = r->name;
-            entries->id = r->devices.items[i].id;
-            tainted_each(entries->state, r->name, entries->id, add_health, entries);
-        }
-    }
-}
-
 static void add_of_cluster(void *user, const char *driver, const char *id,
                            const struct taint *taint, bool refused)
 {
@@ -107,6 +99,121 @@ static void add_of_cluster(void *user, const char *driver, const char *id,
 
     if (entry)
         entry->refused = refused;
+}
+
+static int by_key(const void *a, const void *b)
+{
+    return meant_order(((const struct entry *)a)->key, ((const struct entry *)b)->key,
+                       DEVICEMGR_TAINT_KEY);
+}
+
+static void add_all(struct entries *entries)
+{
+    add_orders(entries);
+    add_settings(entries);
+    cluster_taints_list(&entries->state->tainted.cluster, add_of_cluster, entries);
+    if (entries->len > 1)
+        qsort(entries->v, entries->len, sizeof *entries->v, by_key);
+}
+
+static void entries_fini(struct entries *entries)
+{
+    for (size_t i = 0; i < entries->len; i++) {
+        free(entries->v[i].id);
+        free(entries->v[i].name);
+    }
+    free(entries->v);
+}
+
+/* ---- what comes of health ---- */
+
+/* The unhealthy devices, one by one. */
+struct unhealthy {
+    const struct state *state;
+    const struct devicemgr_which *which;
+    struct ids resources; /* sorted */
+    size_t resource, at;  /* where it goes on: in these, and in its devices */
+    bool there;           /* the next one; its texts are borrowed, and: */
+    struct entry entry;
+    char name[sizeof TAINT_KEY_UNHEALTHY + 32];
+};
+
+static bool note_health(void *user, const struct taint *taint)
+{
+    struct entry *entry = user;
+
+    if (taint->source == TAINT_BY_HEALTH)
+        entry->taint = *taint;
+    return true;
+}
+
+static void unhealthy_set(struct unhealthy *unhealthy, const char *resource,
+                          const struct device *device)
+{
+    struct entry *entry = &unhealthy->entry;
+
+    *entry = (struct entry){.resource = resource, .id = device->id, .name = unhealthy->name};
+    tainted_each(unhealthy->state, resource, device->id, note_health, entry);
+    snprintf(unhealthy->name, sizeof unhealthy->name, "%s:%s", entry->taint.key,
+             taint_effect_name(entry->taint.effect));
+    set_key(entry);
+}
+
+static void unhealthy_go_on(struct unhealthy *unhealthy)
+{
+    const struct ids *names = &unhealthy->resources;
+
+    unhealthy->there = false;
+    for (; unhealthy->resource < names->len; unhealthy->resource++, unhealthy->at = 0) {
+        const struct resource *resource =
+            resources_find(unhealthy->state->resources, names->v[unhealthy->resource]);
+        const struct devices *devices = &resource->devices;
+
+        if (!is_of(unhealthy->which, resource->name) || devices->healthy == devices->len)
+            continue;
+        while (unhealthy->at < devices->len) {
+            const struct device *device = &devices->items[unhealthy->at++];
+
+            if (device->healthy)
+                continue;
+            unhealthy_set(unhealthy, resource->name, device);
+            unhealthy->there = is_behind(unhealthy->which, &unhealthy->entry);
+            if (unhealthy->there)
+                return;
+        }
+    }
+}
+
+/* The first device that is not before this id. */
+static size_t place_of(const struct devices *devices, const char *id)
+{
+    size_t from = 0, len = devices->len;
+
+    while (from < len) {
+        size_t middle = from + (len - from) / 2;
+
+        if (strverscmp(devices->items[middle].id, id) < 0)
+            from = middle + 1;
+        else
+            len = middle;
+    }
+    return from;
+}
+
+/* At the first one that may be meant. */
+static void unhealthy_init(struct unhealthy *unhealthy, const struct state *state,
+                           const struct devicemgr_which *which)
+{
+    const struct resource *resource;
+
+    *unhealthy = (struct unhealthy){.state = state, .which = which};
+    resources_names(state->resources, &unhealthy->resources);
+    while (which->after && unhealthy->resource < unhealthy->resources.len &&
+           strverscmp(unhealthy->resources.v[unhealthy->resource], which->after[0]) < 0)
+        unhealthy->resource++;
+    resource = which->after ? resources_find(state->resources, which->after[0]) : NULL;
+    unhealthy->at = resource ? place_of(&resource->devices, which->after[1]) : 0;
+    unhealthy_go_on(unhealthy);
 }
 
 /* ---- telling ---- */
@@ -153,35 +260,31 @@ static struct devicemgr_taint_row row_of(const struct state *state, const struct
     };
 }
 
-static int by_key(const void *a, const void *b)
-{
-    return meant_order(((const struct entry *)a)->key, ((const struct entry *)b)->key,
-                       DEVICEMGR_TAINT_KEY);
-}
-
 void devicemgr_taints(const struct devicemgr *mgr, uint64_t now_ms,
                       const struct devicemgr_which *which,
                       bool (*each)(void *user, const struct devicemgr_taint_row *taint), void *user)
 {
     struct state *state = meant_state(mgr, now_ms);
-    struct entries entries = {.state = state, .which = which};
+    struct entries set = {.state = state, .which = which};
+    struct unhealthy unhealthy;
     bool more = true;
+    size_t at = 0;
 
-    add_orders(&entries);
-    add_settings(&entries);
-    add_unhealthy(&entries);
-    cluster_taints_list(&state->tainted.cluster, add_of_cluster, &entries);
-    if (entries.len > 1)
-        qsort(entries.v, entries.len, sizeof *entries.v, by_key);
-    for (size_t i = 0; i < entries.len; i++) {
-        if (more) {
-            const struct devicemgr_taint_row row = row_of(state, &entries.v[i]);
+    add_all(&set);
+    unhealthy_init(&unhealthy, state, which);
+    while (more && (at < set.len || unhealthy.there)) {
+        bool is_set =
+            at < set.len && (!unhealthy.there || by_key(&set.v[at], &unhealthy.entry) < 0);
+        const struct devicemgr_taint_row row =
+            row_of(state, is_set ? &set.v[at] : &unhealthy.entry);
 
-            more = each(user, &row);
-        }
-        free(entries.v[i].id);
-        free(entries.v[i].name);
+        more = each(user, &row);
+        if (is_set)
+            at++;
+        else
+            unhealthy_go_on(&unhealthy);
     }
-    free(entries.v);
+    ids_fini(&unhealthy.resources);
+    entries_fini(&set);
     free(state);
 }

@@ -272,3 +272,21 @@ def test_a_roll_out_empties_no_node(make_shim, runtime, make_client, make_plugin
     assert [one["heldBack"] for one in ctl_json(shim, "taints")["items"]].count(True) == 3
     assert "taints-held-back" in [one["kind"] for one in ctl_json(shim, "events")["items"]]
     assert len(stopped(runtime)) == 1
+
+
+@pytest.mark.release
+def test_a_hundred_thousand_devices_that_are_unhealthy(runtime, make_shim, make_plugin):
+    """Each page is made of its own rows: all of them for each would take longer than who asks waits, and nothing
+    else is done meanwhile, no call of the kubelet's either."""
+    shim = make_shim(plugins={"taint_unhealthy_after": "1s"})
+    shim.wait_control()
+    ids = [f"GPU-{number:06d}-aaaaaaaaaaaaaaaaaaaa" for number in range(100_000)]
+    plugin = make_plugin(shim, GPU, ids)
+    plugin.set_devices(dict.fromkeys(ids, False))
+    wait_until(lambda: "taints-held-back" in (one["kind"] for one in ctl_json(shim, "events")["items"]),
+               "those that may be so are NoExecute")
+    done = ctl(shim, "taints", "-o", "name")
+    assert (done.returncode, done.stderr) == (0, "")
+    effects = [line.rsplit("/", 1) for line in done.stdout.splitlines()]
+    assert [one for one, _ in effects] == [f"taint/{GPU}/{one}/devices.cri-device-shim/unhealthy" for one in ids]
+    assert [effect for _, effect in effects] == ["NoExecute"] * 25_000 + ["NoSchedule"] * 75_000

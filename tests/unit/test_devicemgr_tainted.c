@@ -596,6 +596,70 @@ static void all_are_listed_whoever_set_them(void **state)
                 "vendor.com/gpu g1 devices.cri-device-shim/unhealthy=:NoExecute by health\n");
 }
 
+/* A list that is asked for row by row, each behind the one before. */
+struct page {
+    char parts[DEVICEMGR_TAINT_KEY][96];
+    const char *after[DEVICEMGR_TAINT_KEY];
+    char text[2048];
+    size_t rows;
+};
+
+static bool put_page(void *user, const struct devicemgr_taint_row *row)
+{
+    struct page *page = user;
+
+    snprintf(page->parts[0], sizeof page->parts[0], "%s", row->resource);
+    snprintf(page->parts[1], sizeof page->parts[1], "%s", row->id);
+    snprintf(page->parts[2], sizeof page->parts[2], "%s:%s", row->key, row->effect);
+    snprintf(page->parts[3], sizeof page->parts[3], "%s", row->source);
+    snprintf(page->parts[4], sizeof page->parts[4], "%s", row->words);
+    for (size_t i = 0; i < DEVICEMGR_TAINT_KEY; i++)
+        page->after[i] = page->parts[i];
+    put_row(page->text, row);
+    page->rows++;
+    return false;
+}
+
+static void a_list_goes_on_behind_each_of_its_rows(void **state)
+{
+    static const struct devicemgr_settings_taint taints[] = {
+        {"vendor.com/a", NULL, "all", "", "None"}, {GPU, "g10", "one", "", "NoSchedule"}};
+    struct world *w = *state;
+    struct page page = {0};
+    char text[2048] = "";
+
+    u1_has_g0(w, "g0 g1 g2 g10");
+    w->settings.taints = taints;
+    w->settings.taints_len = 2;
+    devicemgr_set_settings(w->mgr, w->now_ms, &w->settings);
+    w->settings.taints_len = 0; /* what is told next */
+    plugin_list(w, w->endpoint, "g0! g1! g2 g10!");
+    tainted(w, "g1", "zeal:None");
+    tainted(w, "g1", "dust:None");
+    tainted(w, "g2", "dust:None");
+    tainted(w, "g11", "dust:None");
+    pass(w, 60000);
+    ignore_all(w);
+    devicemgr_taints(w->mgr, w->now_ms, &(struct devicemgr_which){0}, put_row, text);
+    assert_string_equal(
+        text, "vendor.com/a  all=:None by settings\n"
+              "vendor.com/gpu g0 devices.cri-device-shim/unhealthy=:NoExecute by health, "
+              "1 pods\n"
+              "vendor.com/gpu g1 devices.cri-device-shim/unhealthy=:NoSchedule by health\n"
+              "vendor.com/gpu g1 dust=:None by operator dust\n"
+              "vendor.com/gpu g1 zeal=:None by operator dust\n"
+              "vendor.com/gpu g2 dust=:None by operator dust\n"
+              "vendor.com/gpu g10 devices.cri-device-shim/unhealthy=:NoSchedule by health\n"
+              "vendor.com/gpu g10 one=:NoSchedule by settings\n"
+              "vendor.com/gpu g11 dust=:None by operator dust\n");
+    for (size_t rows = 1; rows == page.rows + 1; rows++) {
+        const struct devicemgr_which which = {.after = rows > 1 ? page.after : NULL};
+
+        devicemgr_taints(w->mgr, w->now_ms, &which, put_page, &page);
+    }
+    assert_string_equal(page.text, text);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -634,6 +698,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(no_more_than_a_quarter_at_a_time, health_setup,
                                         world_teardown),
         cmocka_unit_test_setup_teardown(at_least_one_may, health_setup, world_teardown),
+        cmocka_unit_test_setup_teardown(a_list_goes_on_behind_each_of_its_rows, health_setup,
+                                        world_teardown),
         cmocka_unit_test_setup_teardown(all_are_listed_whoever_set_them, health_setup,
                                         world_teardown),
     };
