@@ -1,12 +1,15 @@
 #include "shim/metrics/families.h"
 
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
 #include "devicemgr/counts.h"
 #include "devicemgr/dra.h"
 #include "devicemgr/shutdown.h"
 #include "shim/boot_clock.h"
 #include "shim/log.h"
+#include "shim/must.h"
 #include "shim/rpc/rpc.h"
 #include "shim/version.h"
 
@@ -107,56 +110,84 @@ static void put_relay(struct exposition *e, const struct relay_counts *counts)
 
 /* ---- the device manager ---- */
 
-struct resources {
-    struct exposition *e;
-    unsigned n;
-    bool healthy; /* which of the two is put */
+/* Numbers of each resource, looked up once for all families: to count what is kept back each device
+ * is looked at. */
+enum number { HEALTHY, UNHEALTHY, KEPT_BACK, HELD, NUMBERS };
+
+struct resource {
+    char *name;
+    double of[NUMBERS];
 };
 
-static void put_resource(void *user, const struct devicemgr_capacity *capacity)
-{
-    struct resources *resources = user;
-    double value = resources->healthy ? (double)capacity->healthy
-                                      : (double)(capacity->capacity - capacity->healthy);
+struct resources {
+    struct resource *v;
+    size_t len;
+};
 
-    if (resources->n++ < METRICS_RESOURCES_MAX)
-        exposition_sample(resources->e, value, "resource", capacity->resource, "health",
-                          resources->healthy ? "healthy" : "unhealthy", NULL);
+static struct resource *add_resource(struct resources *resources, const char *name)
+{
+    struct resource *one;
+
+    resources->v = must(realloc(resources->v, (resources->len + 1) * sizeof *resources->v));
+    one = &resources->v[resources->len++];
+    *one = (struct resource){.name = must(strdup(name))};
+    return one;
 }
 
-static void put_kept_back(void *user, const struct devicemgr_capacity *capacity)
+static void add_capacity(void *user, const struct devicemgr_capacity *capacity)
 {
-    struct resources *resources = user;
+    struct resource *one = add_resource(user, capacity->resource);
 
-    if (resources->n++ < METRICS_RESOURCES_MAX)
-        exposition_sample(resources->e, (double)capacity->kept_back, "resource", capacity->resource,
-                          NULL);
+    one->of[HEALTHY] = (double)capacity->healthy;
+    one->of[UNHEALTHY] = (double)(capacity->capacity - capacity->healthy);
+    one->of[KEPT_BACK] = (double)capacity->kept_back;
 }
 
-static void put_held(void *user, const char *resource, size_t devices)
+static void add_held(void *user, const char *resource, size_t devices)
 {
-    struct resources *resources = user;
+    add_resource(user, resource)->of[HELD] = (double)devices;
+}
 
-    if (resources->n++ < METRICS_RESOURCES_MAX)
-        exposition_sample(resources->e, (double)devices, "resource", resource, NULL);
+static int by_name(const void *a, const void *b)
+{
+    return strverscmp(((const struct resource *)a)->name, ((const struct resource *)b)->name);
+}
+
+/* A sample of each; `health` NULL: it has no such label. */
+static void put_resources(struct exposition *e, const struct resources *resources,
+                          enum number number, const char *health)
+{
+    for (size_t i = 0; i < resources->len && i < METRICS_RESOURCES_MAX; i++)
+        exposition_sample(e, resources->v[i].of[number], "resource", resources->v[i].name,
+                          health ? "health" : NULL, health, NULL);
+}
+
+static void resources_fini(struct resources *resources)
+{
+    for (size_t i = 0; i < resources->len; i++)
+        free(resources->v[i].name);
+    free(resources->v);
 }
 
 static void put_devices(struct exposition *e, const struct devicemgr *core)
 {
-    struct resources healthy = {.e = e, .healthy = true}, unhealthy = {.e = e};
-    struct resources kept_back = {.e = e}, held = {.e = e};
+    struct resources listed = {0}, held = {0};
 
+    devicemgr_capacity(core, add_capacity, &listed);
+    devicemgr_held(core, add_held, &held);
+    if (held.len > 1)
+        qsort(held.v, held.len, sizeof *held.v, by_name);
     exposition_family(e, "devices", GAUGE,
                       "Devices listed; all of a plugin that is away are unhealthy.");
-    devicemgr_capacity(core, put_resource, &healthy);
-    devicemgr_capacity(core, put_resource, &unhealthy);
+    put_resources(e, &listed, HEALTHY, "healthy");
+    put_resources(e, &listed, UNHEALTHY, "unhealthy");
     exposition_family(e, "devices_kept_back", GAUGE,
                       "Devices listed that an operator keeps from new holders: cordoned, or of a "
                       "resource that is withdrawn.");
-    devicemgr_capacity(core, put_kept_back, &kept_back);
+    put_resources(e, &listed, KEPT_BACK, NULL);
     exposition_family(e, "devices_held", GAUGE,
                       "Devices held, once for each container that may run and holds them.");
-    devicemgr_held(core, put_held, &held);
+    put_resources(e, &held, HELD, NULL);
     put_gauge(
         e, "devices_held_twice",
         "Devices of exclusive resources that several running containers have: never but by who "
@@ -165,6 +196,8 @@ static void put_devices(struct exposition *e, const struct devicemgr *core)
     put_counter(e, "replacements_total",
                 "Times that a container was given devices in the place of what was lost.",
                 devicemgr_replaced(core));
+    resources_fini(&listed);
+    resources_fini(&held);
 }
 
 static void put_refusal(void *user, const char *reason, int code, uint64_t count)
