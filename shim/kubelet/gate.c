@@ -313,7 +313,7 @@ void gate_changed(struct gate *gate)
 
 void gate_look(const struct gate *gate, struct gate_kubelet *out)
 {
-    const struct kubelet *kubelet = TAILQ_LAST(&gate->kubelets.list, kubelet_list);
+    const struct kubelet *kubelet = kubelets_newest(&gate->kubelets);
 
     *out = (struct gate_kubelet){0};
     if (!kubelet)

@@ -96,7 +96,7 @@ struct gate *gate_start(uv_loop_t *loop, const struct config *config, const stru
 /* What ops.taken() says may have changed. */
 void gate_changed(struct gate *gate);
 struct gate_kubelet {
-    pid_t pid;        /* the process that came last; 0: none that is known */
+    pid_t pid;        /* the process that came last and lives; 0: none that is known */
     bool armed;       /* its first relist will wait */
     bool holds;       /* it does */
     uint64_t held_ms; /* for so long */

@@ -73,6 +73,15 @@ struct kubelet *kubelets_find(const struct kubelets *kubelets, pid_t pid)
     return NULL;
 }
 
+const struct kubelet *kubelets_newest(const struct kubelets *kubelets)
+{
+    const struct kubelet *kubelet = TAILQ_LAST(&kubelets->list, kubelet_list);
+
+    while (kubelet && !kubelet_lives(kubelet))
+        kubelet = TAILQ_PREV(kubelet, kubelet_list, entry);
+    return kubelet;
+}
+
 bool kubelets_make_room(struct kubelets *kubelets)
 {
     struct kubelet *kubelet, *next;

@@ -65,6 +65,8 @@ struct kubelet *kubelets_add(struct kubelets *kubelets, pid_t pid, uint64_t star
                              enum kubelet_state state);
 /* The process that has the pid now, if it is known. */
 struct kubelet *kubelets_find(const struct kubelets *kubelets, pid_t pid);
+/* The one that came last and lives; NULL: none does. */
+const struct kubelet *kubelets_newest(const struct kubelets *kubelets);
 /* For one more: drops the dead ones, and the oldest if that was not enough. False: each holds
  * something. */
 bool kubelets_make_room(struct kubelets *kubelets);

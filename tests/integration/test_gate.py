@@ -14,6 +14,7 @@ import pytest
 
 import kubelet_checkpoint
 from asking import by_token
+from ctl import ctl, ctl_json
 from feed import Feed, FeedProcess
 from metrics import get, scrape
 from named_client import NamedClient
@@ -107,6 +108,24 @@ def test_held_until_the_kubelet_has_it(runtime, shim, start, bridge):
     let_go([kubelet.begin("ListContainers", **EMPTY)])  # and never again
     assert kubelet.call("Version", version="") == "OK"
     let_go([kubelet.begin("ListContainers", **EMPTY)])
+
+
+def test_status_has_the_kubelet_that_lives(shim, start):
+    """One that has ended is not told as if it were there, with what it was last."""
+    def seen():
+        kubelet = ctl_json(shim, "status")["kubelet"]
+        return kubelet["pid"], kubelet["gate"]
+
+    first = start(shim)
+    assert seen() == (first.pid, "armed")
+    second = start(shim)
+    assert seen() == (second.pid, "armed")
+    second.kill()
+    assert seen() == (first.pid, "armed")
+    first.kill()
+    assert seen() == (None, "open")
+    [line] = [line.split() for line in ctl(shim, "status").stdout.splitlines() if line.startswith("kubelet")]
+    assert line == ["kubelet", "not", "seen", "-", "-", "-"]
 
 
 @pytest.mark.parametrize("missing", [{"registered": False}, {"version": 1}, {"stored": False}])
