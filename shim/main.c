@@ -16,6 +16,7 @@
 #include "shim/must.h"
 #include "shim/offline/offline.h"
 #include "shim/settings.h"
+#include "shim/standard_fds.h"
 #include "shim/tokens.h"
 #include "shim/version.h"
 
@@ -232,6 +233,7 @@ int main(int argc, char **argv)
 {
     struct arguments args = {0};
 
+    standard_fds_open();
     if (argp_parse(&ARGP, argc, argv, 0, NULL, &args) != 0)
         must(NULL); /* as in config_argument.c */
     if (args.work == WORK_CHECK_CONFIG)

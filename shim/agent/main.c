@@ -18,6 +18,7 @@
 #include "shim/service_manager.h"
 #include "shim/settings.h"
 #include "shim/signals.h"
+#include "shim/standard_fds.h"
 #include "shim/version.h"
 #include "shim/watchdog.h"
 
@@ -76,6 +77,7 @@ int main(int argc, char **argv)
                         "Speaks with the cluster's API server, on behalf of cri-device-shim.");
     static struct process p;
 
+    standard_fds_open();
     signal(SIGPIPE, SIG_IGN);
     p.store = fd_store_new();
     mallopt(M_ARENA_MAX, 1); /* names are looked up in threads, which would have one each */

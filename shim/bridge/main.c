@@ -20,6 +20,7 @@
 #include "shim/service_manager.h"
 #include "shim/settings.h"
 #include "shim/signals.h"
+#include "shim/standard_fds.h"
 #include "shim/version.h"
 #include "shim/watchdog.h"
 
@@ -93,6 +94,7 @@ int main(int argc, char **argv)
         "Stands in for the device plugins at the kubelet, on behalf of cri-device-shim.");
     static struct process p;
 
+    standard_fds_open();
     signal(SIGPIPE, SIG_IGN);
     p.store = fd_store_new();
     if (settings_load(path, &p.settings) < 0)

@@ -15,6 +15,7 @@
 #include "shim/ctl/commands.h"
 #include "shim/ctl/help.h"
 #include "shim/ctl/show.h"
+#include "shim/standard_fds.h"
 #include "shim/version.h"
 
 /* In place of a command: what may follow the words behind it, for a shell. */
@@ -159,6 +160,7 @@ int main(int argc, char **argv)
 {
     struct command_line line;
 
+    standard_fds_open();
     signal(SIGPIPE, SIG_IGN);
     if (argc > 1 && strcmp(argv[1], COMPLETE) == 0) {
         help_complete(stdout, commands, argv + 2, (size_t)argc - 2);

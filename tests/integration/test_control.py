@@ -414,6 +414,18 @@ def test_an_answer_that_cannot_be_written(at_work, make_plugin):
     assert (done.returncode, done.stderr) == (1, "")
 
 
+@pytest.mark.parametrize("closed, status, words", [
+    ("<&-", 0, ""), ("2>&-", 0, ""), ("<&- 2>&-", 0, ""),
+    (">&-", 1, "error: the answer cannot be written: Bad file descriptor\n"),
+    ("<&- >&-", 1, "error: the answer cannot be written: Bad file descriptor\n"),
+    ("<&- >&- 2>&-", 1, "")])
+def test_one_that_is_started_without_stdin_or_stdout(at_work, closed, status, words):
+    done = subprocess.run(["sh", "-c", f"{CTL} -s {at_work.control} status -o name {closed}"], check=False,
+                          capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stderr) == (status, words)
+    assert done.stdout == ("" if ">&-" in closed.replace("2>&-", "") else "status/degraded\n")
+
+
 def test_a_daemon_that_is_not_there(directory):
     path = directory / "none"
     done = ctl(path, "status")
