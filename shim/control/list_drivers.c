@@ -58,19 +58,29 @@ static const char *kubelet_word(const struct list_from *from, const char *driver
     return WORDS[from->at_kubelet ? from->at_kubelet(from->user, driver) : LIST_AT_NO_KUBELET];
 }
 
+/* A word that is old says nothing of now, as in the list of devices. */
+static bool is_unhealthy(const struct health_word *word)
+{
+    DraHealth__V1alpha1__DeviceHealth *said;
+    bool unhealthy;
+
+    if (!health_word_is_fresh(word, boot_now_ms()))
+        return false;
+    said = dra_health__v1alpha1__device_health__unpack(NULL, word->len, word->bytes);
+    unhealthy = said && said->health == DRA_HEALTH__V1ALPHA1__HEALTH_STATUS__UNHEALTHY;
+    dra_health__v1alpha1__device_health__free_unpacked(said, NULL);
+    return unhealthy;
+}
+
 static void count_health(const struct list_from *from, Control__V1__Driver *row)
 {
     const struct health_word *word = from->health ? health_words_after(from->health, 0) : NULL;
 
     for (; word; word = health_word_next(word)) {
-        DraHealth__V1alpha1__DeviceHealth *said;
-
         if (strcmp(word->driver, row->name) != 0)
             continue;
         row->health = true;
-        said = dra_health__v1alpha1__device_health__unpack(NULL, word->len, word->bytes);
-        row->unhealthy += said && said->health == DRA_HEALTH__V1ALPHA1__HEALTH_STATUS__UNHEALTHY;
-        dra_health__v1alpha1__device_health__free_unpacked(said, NULL);
+        row->unhealthy += is_unhealthy(word);
     }
 }
 

@@ -199,8 +199,10 @@ def test_health(node):
 def test_health_that_is_old_says_nothing(node):
     driver = node.driver(GPU, services=[V1, HEALTH])
     driver.say_health("gpu-0", "fine", health=dra_health.HEALTHY, health_check_timeout_seconds=1)
-    wait_until(lambda: [one["health"]["state"] for one in ctl_json(node.shim, "devices")["driverDevices"]] == ["unknown"],
-               "its time is over")
+    driver.say_health("gpu-1", "too hot", health=dra_health.UNHEALTHY, health_check_timeout_seconds=1)
+    wait_until(lambda: [one["health"]["state"] for one in ctl_json(node.shim, "devices")["driverDevices"]] ==
+               ["unknown", "unknown"], "their time is over")
+    assert item(node.shim, "drivers")["health"] == {"unhealthy": 0}
 
 
 @pytest.mark.parametrize("arguments, words", [
