@@ -114,7 +114,7 @@ void devicemgr_end(struct devicemgr *mgr, uint64_t now_ms, uint64_t number, cons
     if (sought.uid)
         ends_order(&mgr->ends, number, sought.uid, &request);
     else if (!state->listing.listed)
-        refuse(mgr, number, CODE_UNAVAILABLE, "the runtime has not said yet what there is");
+        refuse(mgr, number, CODE_FAILED_PRECONDITION, "the runtime has not said yet what there is");
     else
         refuse(mgr, number, CODE_NOT_FOUND, "the runtime knows no such pod");
 }

@@ -42,7 +42,7 @@ json_t *answer_allocation(const Control__V1__Allocation *row, char *const *ids, 
 const char *answer_device_health(const Control__V1__Device *row);
 /* connected, moved, away, gone */
 const char *answer_driver_state(const Control__V1__Driver *row);
-/* shim, kubelet */
+/* shim, kubelet, claim */
 const char *answer_chosen_by(const Control__V1__Allocation *row);
 /* go, ask, wait, refuse */
 const char *answer_step(Control__V1__Finding__Step step);

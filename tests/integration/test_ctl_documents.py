@@ -1,6 +1,7 @@
 """That manual page and completions of cri-device-shimctl have every command and option there is."""
 
 import fcntl
+import json
 import os
 import pty
 import re
@@ -75,6 +76,13 @@ def test_the_manual_page_has_the_exit_statuses():
     real = re.findall(r"COMMAND_\w+ = (\d)", header)
     section = MANUAL.split(".SH EXIT STATUS")[1].split(".SH ENVIRONMENT")[0]
     assert len(real) == 6 and re.findall(r"^\.B (\d)$", section, re.MULTILINE) == real
+
+
+def test_the_manual_page_has_each_kind_of_event():
+    kinds = json.loads((ROOT / "tests/schemas/events.json").read_text())["definitions"]["event"]["properties"]["kind"]
+    section = MANUAL.split(".SS events")[1].split(".SS ")[0]
+    told = re.findall(r"^\.(?:B|BR|RB) (?:\( )?([a-z-]+)", section, re.MULTILINE)
+    assert set(kinds["enum"]) <= set(told)
 
 
 def test_bash_completes_them(said):

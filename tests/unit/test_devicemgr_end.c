@@ -615,7 +615,7 @@ static void what_is_asked_for_at_a_start(void **state)
     stopping(w, 30000);
     world_restart(w);
     end_here(w, 1, "ns/u2", 30000);
-    expect(w, "steer 1 refused 14: the runtime has not said yet what there is");
+    expect(w, "steer 1 refused 9: the runtime has not said yet what there is");
     end_here(w, 2, "ns/u1", 2000);
     expect(w, "commit ending u1");
     committed(w);
