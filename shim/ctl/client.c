@@ -16,6 +16,7 @@ struct client {
     const char *path;
     struct rpc_channel *channel;          /* NULL: to be opened */
     char lost[RPC_STATUS_TEXT_BYTES_MAX]; /* why the last one was lost; empty: it was not */
+    bool connected;                       /* `channel` has been */
     bool done;                            /* the call is over */
     int code;
     char text[RPC_STATUS_TEXT_BYTES_MAX + 1];
@@ -63,7 +64,13 @@ static void on_lost(struct rpc_channel *channel, const char *reason, void *user)
     snprintf(client->lost, sizeof client->lost, "%s", reason);
 }
 
-static const struct rpc_channel_ops CHANNEL_OPS = {.lost = on_lost};
+static void on_connected(struct rpc_channel *channel, void *user)
+{
+    (void)channel;
+    ((struct client *)user)->connected = true;
+}
+
+static const struct rpc_channel_ops CHANNEL_OPS = {.connected = on_connected, .lost = on_lost};
 
 static void on_message(struct rpc_call *call, const ProtobufCMessage *message, void *user)
 {
@@ -98,6 +105,7 @@ static void explain(const struct client *client, struct client_failure *failure)
     bool lost = *client->lost && client->code == RPC_UNAVAILABLE;
 
     failure->code = client->code;
+    failure->unanswered = client->connected && (lost || client->code == RPC_DEADLINE_EXCEEDED);
     if (lost && strcmp(client->lost, uv_strerror(UV_EACCES)) == 0) {
         failure->code = RPC_PERMISSION_DENIED;
         snprintf(failure->words, size, "%s: permission denied; it is for root: try sudo",
@@ -133,6 +141,7 @@ static bool connect_to(struct client *client)
     if (client->channel)
         return true;
     client->lost[0] = '\0';
+    client->connected = false;
     err = rpc_channel_open(&client->loop, client->path, &CHANNEL_OPS, client, &client->channel);
     if (err < 0)
         snprintf(client->lost, sizeof client->lost, "%s", uv_strerror(err));

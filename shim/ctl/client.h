@@ -19,6 +19,7 @@
 struct client_failure {
     int code; /* an rpc_code; UNAVAILABLE also for a daemon that is not reached */
     char words[CLIENT_WORDS_BYTES_MAX]; /* one line, for people; "": there is nothing to say */
+    bool unanswered; /* the daemon was asked, and may do what it was asked for yet */
 };
 
 struct client;

@@ -34,6 +34,15 @@ bool command_not_written(struct client_failure *failure, int err)
     return false;
 }
 
+void command_say_unsure(struct client_failure *failure)
+{
+    size_t len = strlen(failure->words);
+
+    if (failure->unanswered)
+        snprintf(failure->words + len, sizeof failure->words - len,
+                 "; it may be done all the same: see cri-device-shimctl events");
+}
+
 enum command_exit command_exit_of(const struct client_failure *failure)
 {
     switch (failure->code) {

@@ -64,6 +64,10 @@ const char *command_given(const struct command_run *run, const char *name);
  * so; not a word of a reader who has enough. */
 bool command_not_written(struct client_failure *failure, int err);
 
+/* Of one that was to change something, and was not done: whether nobody knows that, it is said
+ * behind. */
+void command_say_unsure(struct client_failure *failure);
+
 /* What such a failure ends with. */
 enum command_exit command_exit_of(const struct client_failure *failure);
 

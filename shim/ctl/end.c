@@ -59,8 +59,10 @@ static bool run_end(const struct command_run *run, struct client_failure *failur
         return false;
     response = (Control__V1__EndResponse *)client_ask(
         run->client, CONTROL_END, &request.base, &control__v1__end_response__descriptor, failure);
-    if (!response)
+    if (!response) {
+        command_say_unsure(failure);
         return false;
+    }
     say(run, &request, response);
     control__v1__end_response__free_unpacked(response, NULL);
     return true;

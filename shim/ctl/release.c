@@ -145,7 +145,7 @@ static bool refuse(struct client_failure *failure, int code, const char *words)
 static bool carry_out(const struct command_run *run, const Control__V1__ReleaseResponse *plan,
                       struct client_failure *failure)
 {
-    Control__V1__ReleaseResponse *done = NULL;
+    Control__V1__ReleaseResponse *done;
     char *text;
     bool yes;
 
@@ -160,10 +160,13 @@ static bool carry_out(const struct command_run *run, const Control__V1__ReleaseR
     text = plan_text(plan);
     yes = consent_given(run, text, "Take these from the pod?", failure);
     free(text);
-    if (yes)
-        done = ask(run, plan->rows[0]->pod_uid, false, failure);
-    if (!done)
+    if (!yes)
         return false;
+    done = ask(run, plan->rows[0]->pod_uid, false, failure);
+    if (!done) {
+        command_say_unsure(failure);
+        return false;
+    }
     tell(&run->show, plan, done);
     control__v1__release_response__free_unpacked(done, NULL);
     return true;

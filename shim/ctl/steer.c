@@ -22,6 +22,8 @@ static bool steer(const struct command_run *run, Control__V1__SteerRequest *requ
     response =
         (Control__V1__SteerResponse *)client_ask(run->client, CONTROL_STEER, &request->base,
                                                  &control__v1__steer_response__descriptor, failure);
+    if (!response && !request->dry)
+        command_say_unsure(failure);
     if (!response)
         return false;
     if (run->show.format == SHOW_JSON) {

@@ -2,14 +2,17 @@
 
 import datetime
 import os
+import pathlib
 import signal
+import subprocess
 import time
 
 import grpc
 import pytest
 
 from asking import by_annotation, refused
-from ctl import ctl, ctl_json
+from ctl import CTL, ctl, ctl_json
+from process import open_files
 from protos import CONTROL, control
 from rawh2 import Connection, framed
 from waiting import wait_until
@@ -202,6 +205,24 @@ def test_what_a_client_asked_for_that_has_gone_is_an_event(at_work, make_plugin)
         connection.call(CONTROL + "Steer", framed(request.SerializeToString()))
     os.kill(shim.pid, signal.SIGCONT)
     wait_told(shim, ("cordoned", GPU, ["g0"], f"by uid {UID}"))
+
+
+@pytest.mark.parametrize("words, unsure", [
+    (("cordon", GPU, "g0"), True), (("end", "web"), True), (("taint", GPU, "g0", "k:None", "--dry-run"), False),
+    (("orders",), False)])
+def test_who_is_not_answered_is_told_that_it_may_be_done(at_work, words, unsure):
+    """The daemon has the request, and ends: nobody knows."""
+    shim = at_work
+    os.kill(shim.pid, signal.SIGSTOP)
+    with subprocess.Popen([CTL, "-s", shim.control, *words], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
+                          text=True) as asking:
+        wait_until(lambda: any(link.startswith("socket:") for link in open_files(asking.pid).values()) and
+                   pathlib.Path(f"/proc/{asking.pid}/stat").read_text().rpartition(")")[2].split()[0] == "S",
+                   "it has asked, and waits")
+        shim.kill()
+        said = asking.stderr.read()
+    assert asking.returncode == 4 and "cannot reach the daemon" in said
+    assert said.endswith("; it may be done all the same: see cri-device-shimctl events\n") == unsure
 
 
 @pytest.mark.parametrize("words", [("gpu", "g0"), (GPU, ""), (GPU, "g0", "-r", "x" * 257)])

@@ -2,6 +2,8 @@
 
 import io
 import json
+import os
+import signal
 import stat
 import tarfile
 
@@ -98,6 +100,20 @@ def test_the_log_of_all_three_is_in_it(at_work, directory):
     assert done.returncode == 0
     units = read(path)["journal.txt"].decode().split(" -u ")[1:]
     assert [one.strip() for one in units] == ["cri-device-shim", "cri-device-shim-bridge", "cri-device-shim-agent"]
+
+
+def test_a_daemon_that_hangs_is_asked_once(at_work, directory):
+    """It would take ten seconds for each command else."""
+    path = directory / "support.tar.gz"
+    os.kill(at_work.pid, signal.SIGSTOP)
+    try:
+        done = ctl(at_work, "support", str(path))
+    finally:
+        os.kill(at_work.pid, signal.SIGCONT)
+    assert done.returncode == 0 and "warning: status.error: the daemon at" in done.stderr
+    files = read(path)
+    assert b"has not answered within 10 s" in files["status.error"] and "versions.txt" in files
+    assert files["devices.error"] == b"not asked: the daemon does not answer\n"
 
 
 def test_without_a_daemon_there_is_the_rest(directory):
