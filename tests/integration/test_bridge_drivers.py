@@ -409,3 +409,14 @@ def test_names_of_any_length_have_sockets(bridge, kubelet, feed):
     for name in names:
         kubelet.wait_registered(name)
         assert len(os.fsencode(kubelet.instance(name).endpoint)) <= 107
+
+
+@pytest.mark.parametrize("name", ["gpu:1.example.com", "gpü.example.com", "a/b.example.com", "", "x" * 300])
+def test_a_name_that_no_driver_has(kept, kubelet, feed, name):
+    """Of a daemon of another release, perhaps: it is not shown, and all others are."""
+    kubelet.wait_registered(GPU)
+    feed.show_drivers({GPU: BOTH, name: BOTH})
+    kept.wait_log("that is no driver's name")
+    feed.show_drivers({GPU: BOTH, name: BOTH, "nic.example.com": BOTH})
+    kubelet.wait_registered("nic.example.com")
+    assert len(registrations(kept)) == 2

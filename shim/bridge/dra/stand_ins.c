@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "cri-proto/kube_name.h"
 #include "cri-proto/methods.h"
 #include "shim/boot_clock.h"
 #include "shim/bridge/dra/health_watch.h"
@@ -72,6 +73,11 @@ static void add(struct stand_ins *stand_ins, const Bridge__V1__Driver *message)
 {
     size_t i = stand_ins->len;
 
+    if (!kube_name_is_dns_subdomain(message->name, strlen(message->name))) {
+        log_warning("driver %.*s: that is no driver's name; not shown", KUBE_SUBDOMAIN_BYTES_MAX,
+                    message->name);
+        return;
+    }
     if (i == STAND_INS_MAX) {
         log_warning("driver %s: there are %d already; not shown", message->name, STAND_INS_MAX);
         return;
