@@ -332,6 +332,7 @@ void task_answered(struct tasks *tasks, struct task *task, int code, const char 
                    const void *response, size_t response_bytes)
 {
     forget_call(tasks, task);
+    claim_note_answered(task->claim);
     if (code != CODE_OK && task->owed) {
         task_owed_failed(tasks, task, message);
         idle(task);
@@ -364,6 +365,22 @@ void task_in_use(struct tasks *tasks, struct task *task)
     task_advance(tasks, task);
 }
 
+/* It may be what ends the driver, which would be asked again as soon as it is back, and so be kept from
+ * all others. */
+static void lost(struct tasks *tasks, struct task *task)
+{
+    bool is_owed = task->owed;
+
+    claim_note_lost(task->claim);
+    if (claim_is_lost(task->claim) && is_owed) {
+        task_owed_failed(tasks, task, "it has ended each time that it was asked");
+        tasks->owed_less = true;
+    }
+    idle(task);
+    if (claim_is_lost(task->claim) && !is_owed)
+        task_refuse_all(tasks, task, CLAIM_REFUSED_LOST, NULL);
+}
+
 void task_unanswered(struct tasks *tasks, struct task *task)
 {
     struct state *state = tasks->state;
@@ -372,7 +389,7 @@ void task_unanswered(struct tasks *tasks, struct task *task)
     if (actions_drop(&state->actions, action_of(task), task->instance, task->call))
         revert(tasks, task); /* it never left */
     else
-        idle(task);
+        lost(tasks, task);
     task_advance(tasks, task);
 }
 
@@ -472,23 +489,4 @@ void task_committed(struct tasks *tasks, struct task *task, const char *error)
         kept(tasks, task);
     }
     task_advance(tasks, task);
-}
-
-/* ---- time ---- */
-
-void task_expire(struct tasks *tasks, struct task *task)
-{
-    struct claimant *claimant, *next;
-
-    DL_FOREACH_SAFE(task->claimants, claimant, next)
-    {
-        struct text words = {0};
-        struct claim_refusal refusal;
-
-        if (tasks->state->now_ms < task_limit_ms(tasks, claimant))
-            continue;
-        refusal = task_why(tasks, claimant, &words);
-        task_refuse(tasks, claimant->number, &refusal);
-        claimant_free(tasks, claimant);
-    }
 }

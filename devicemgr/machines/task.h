@@ -13,7 +13,8 @@
  *
  * A claimant is answered when what it asked for is done (those of the same kind behind it, too),
  * refused by the driver, or after CLAIM_HOLD_MS; but not while its call is under way, which has an
- * end of its own. Who asks for a prepare while a call of it is under way has another one made: the
+ * end of its own. One at which its driver has ended CLAIM_LOST_MAX times is refused, too: it may be
+ * what ends it. Who asks for a prepare while a call of it is under way has another one made: the
  * claim may have been allocated anew, and the driver have looked before that.
  *
  * What is owed has a task of its own, with or without a claimant: once its driver is back it is
@@ -186,8 +187,6 @@ void task_unanswered(struct tasks *tasks, struct task *task);
 void task_in_use(struct tasks *tasks, struct task *task);
 /* The commit that carries it is over. */
 void task_committed(struct tasks *tasks, struct task *task, const char *error);
-/* Ends those whose time is over. */
-void task_expire(struct tasks *tasks, struct task *task);
 
 /* ---- task_why.c, for both, and who asks why ---- */
 
@@ -199,6 +198,8 @@ struct claim_refusal task_why(const struct tasks *tasks, const struct claimant *
                               struct text *words);
 /* The same of what is owed, and nobody waits for. */
 struct claim_refusal task_why_owed(const struct task *task);
+/* Ends those whose time is over. */
+void task_expire(struct tasks *tasks, struct task *task);
 
 /* ---- task_answer.c, for both ---- */
 

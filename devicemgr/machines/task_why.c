@@ -3,6 +3,8 @@
  */
 #include <string.h>
 
+#include <utlist.h>
+
 #include "devicemgr/books/state.h"
 #include "devicemgr/machines/task.h"
 #include "devicemgr/things/limits.h"
@@ -94,4 +96,21 @@ struct claim_refusal task_why_owed(const struct task *task)
 
     refusal.words = task->failed;
     return refusal;
+}
+
+void task_expire(struct tasks *tasks, struct task *task)
+{
+    struct claimant *claimant, *next;
+
+    DL_FOREACH_SAFE(task->claimants, claimant, next)
+    {
+        struct text words = {0};
+        struct claim_refusal refusal;
+
+        if (tasks->state->now_ms < task_limit_ms(tasks, claimant))
+            continue;
+        refusal = task_why(tasks, claimant, &words);
+        task_refuse(tasks, claimant->number, &refusal);
+        claimant_free(tasks, claimant);
+    }
 }

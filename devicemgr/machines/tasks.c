@@ -351,7 +351,7 @@ void tasks_driver_came(struct tasks *tasks, const char *driver)
     for (struct claim *c = claim; c; c = c->next) {
         struct task *task = task_edit(tasks, c);
 
-        if (task)
+        if (task && !claim_is_lost(c))
             task_owed_anew(task);
     }
     while (claim) {

@@ -333,6 +333,22 @@ bool claim_anew(struct claim *claim, uint64_t now_ms, uint64_t *pause_ms)
     return true;
 }
 
+void claim_note_lost(struct claim *claim)
+{
+    if (!claim_is_lost(claim))
+        claim->lost++;
+}
+
+void claim_note_answered(struct claim *claim)
+{
+    claim->lost = 0;
+}
+
+bool claim_is_lost(const struct claim *claim)
+{
+    return claim->lost == CLAIM_LOST_MAX;
+}
+
 void claim_set_doubted(struct claim *claim)
 {
     claim->sent = true;

@@ -76,6 +76,7 @@ struct claim {
     /* It is not prepared anew for the runtime's sake before then; the last pause. */
     uint64_t anew_ms;
     uint64_t anew_pause_ms;
+    unsigned lost;  /* calls for it that ended with its driver, since that has answered one */
     bool held_told; /* that another pod may have a device of it, and nobody knows more */
     bool stored;    /* the store may have a row of it; checkpoint.c's */
     struct claims_of *of;
@@ -161,6 +162,11 @@ bool claim_tell_held_once(struct claim *claim);
 /* The runtime cannot resolve its devices. Whether it is to be prepared anew now; not again for
  * *pause_ms. */
 bool claim_anew(struct claim *claim, uint64_t now_ms, uint64_t *pause_ms);
+/* A call for it has ended with its driver; or that has answered one. */
+void claim_note_lost(struct claim *claim);
+void claim_note_answered(struct claim *claim);
+/* Calls for it have ended so CLAIM_LOST_MAX times, one after the other. */
+bool claim_is_lost(const struct claim *claim);
 /* It has to be told anew. */
 void claim_forget_allocation(struct claim *claim);
 /* The store has lost it. */

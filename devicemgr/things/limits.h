@@ -144,6 +144,10 @@
  * s. */
 #define ANEW_MS_MIN 10000
 #define ANEW_MS_MAX 300000
+/* A claim at which its driver has ended so often, one time after the other, may be what ends it: it is
+ * refused, and asked for again as the kubelet does, each 60 to 90 s, since the driver has others to
+ * serve. */
+#define CLAIM_LOST_MAX 3
 /* Names in the words of a runtime that are looked at: those of a claim. */
 #define UNRESOLVED_MAX 32
 /* Who may wait for claims at once. */

@@ -28,6 +28,7 @@ enum claim_refusal_kind {
     CLAIM_REFUSED_STORE,    /* `words`: the store's */
     CLAIM_REFUSED_ANSWER,   /* the driver's is too large */
     CLAIM_REFUSED_DRIVER,   /* by the driver itself, in its `words` */
+    CLAIM_REFUSED_LOST,     /* it has ended each time that it was asked */
     CLAIM_WAITS_DRIVER,     /* this and the next are no refusals: it is being asked */
     CLAIM_WAITS_OWED,       /* its unprepare is owed; `words`: the driver's, or NULL */
     CLAIM_REFUSAL_KINDS,    /* how many there are */

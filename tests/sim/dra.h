@@ -49,6 +49,7 @@ struct dra_truth {
     uint64_t told_ms;   /* when the kubelet first was told what it told last */
     uint64_t failed_ms; /* when the driver last failed at it */
     bool in_books;      /* the kubelet had it there when that was looked up last */
+    unsigned lost;      /* calls for it that ended with the driver, since that has answered one */
     bool tried;         /* since the driver is there: it was told to unprepare it, and failed */
     uint64_t
         tried_run; /* the run that makes the calls decided on before the driver came once more */

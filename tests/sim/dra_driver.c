@@ -8,6 +8,7 @@
 #include "devicemgr/dra.h"
 #include "tests/sim/check.h"
 #include "tests/sim/dra.h"
+#include "tests/sim/promise.h"
 #include "tests/sim/world.h"
 
 #define STEP_MS_MAX 8000
@@ -78,7 +79,15 @@ static void take_effect(struct world *w, struct dra_op *op)
     truth->device = claim->device[op->driver];
 }
 
-/* The connection of those on this instance (0: all) is over: what was sent may have been done. */
+/* What has ended the driver too often is not told it as soon as that is back. */
+static void note_lost(struct dra_truth *truth)
+{
+    truth->lost++;
+    truth->tried = truth->tried || (truth->owed && truth->lost >= CLAIM_LOST_MAX);
+}
+
+/* The connection of those on this instance (0: all, with the shim) is over: what was sent may have
+ * been done. */
 static void end_ops(struct world *w, uint64_t instance)
 {
     for (size_t i = 0; i < DRA_OPS_MAX; i++) {
@@ -90,6 +99,8 @@ static void end_ops(struct world *w, uint64_t instance)
         rng = world_draw(w, DRAW_DRA_ANSWERS, op->claim, 2 + op->driver);
         if (rng_percent(&rng, 50))
             take_effect(w, op);
+        if (instance && !op->late)
+            note_lost(&w->dra.claims[op->claim].truth[op->driver]);
         *op = (struct dra_op){0};
     }
 }
@@ -119,6 +130,8 @@ static void connect(struct world *w, uint64_t driver, uint64_t instance)
     for (size_t i = 0; i < w->dra.claims_len; i++) {
         struct dra_truth *truth = &w->dra.claims[i].truth[driver];
 
+        if (truth->lost >= CLAIM_LOST_MAX)
+            continue;
         if (truth->tried && w->shim.run_later)
             truth->tried_run = w->shim.runs + 1;
         truth->tried = false;
@@ -298,6 +311,10 @@ void dra_drivers_shim_started(struct world *w)
 void dra_drivers_shim_gone(struct world *w)
 {
     end_ops(w, 0);
+    for (size_t i = 0; i < w->dra.claims_len; i++) {
+        for (size_t d = 0; d < DRA_DRIVERS; d++)
+            w->dra.claims[i].truth[d].lost = 0;
+    }
     for (size_t i = 0; i < DRA_DRIVERS; i++) {
         struct dra_driver *d = &w->dra.drivers[i];
 
@@ -349,6 +366,7 @@ static void answer(struct world *w, uint64_t number, uint64_t unused)
     *op = (struct dra_op){0};
     if (is.late)
         return;
+    w->dra.claims[is.claim].truth[is.driver].lost = 0;
     truth = &w->dra.claims[is.claim].truth[is.driver];
     world_note(w, "driver %zu: c%zu %s %s", is.driver, is.claim,
                is.prepare ? "prepare" : "unprepare", is.fails ? "failed" : "done");
@@ -391,6 +409,7 @@ static void run_out(struct world *w, uint64_t number, uint64_t unused)
     world_note(w, "driver %zu: %s c%zu is late", op->driver, op->prepare ? "prepare" : "unprepare",
                op->claim);
     note_failed(w, op);
+    w->dra.claims[op->claim].truth[op->driver].lost = 0;
     devicemgr_claim_answered(w->shim.core, shim_now_ms(w), op->call, 4, "deadline exceeded", NULL,
                              0);
     shim_run(w);

@@ -251,6 +251,7 @@ static bool may_end_early(struct world *w, const struct dra_asked *asked)
 {
     return w->shim.draining || w->store.mode != STORE_GOOD || w->store.failed_ms > 0 ||
            w->store.commit != 0 ||
+           w->dra.claims[asked->claim].truth[asked->driver].lost >= CLAIM_LOST_MAX ||
            (!asked->prepare && dra_may_be_used(w, asked->claim, asked->driver));
 }
 

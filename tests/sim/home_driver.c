@@ -133,6 +133,13 @@ static void decide(struct home_world *h, struct hw_op *op, bool done)
               op->failed ? ", not" : "");
 }
 
+/* What has ended the driver too often is not told it as soon as that is back. */
+static void note_lost(struct hw_claim *claim)
+{
+    claim->lost++;
+    claim->tried = claim->tried || (claim->owed && claim->lost >= CLAIM_LOST_MAX);
+}
+
 void home_ops_end(struct home_world *h, uint64_t instance)
 {
     for (size_t i = 0; i < HW_OPS; i++) {
@@ -143,8 +150,11 @@ void home_ops_end(struct home_world *h, uint64_t instance)
         decide(h, op, rng_percent(&h->rng, 50));
         if (!op->failed)
             count_add(op->prepare ? COUNT_HOME_UNANSWERED : COUNT_HOME_UNANSWERED_UNPREPARE);
+        note_lost(&h->claims[op->claim]);
         *op = (struct hw_op){0};
     }
+    for (size_t i = 0; !instance && i < h->claims_len; i++)
+        h->claims[i].lost = 0; /* the shim ends, too */
 }
 
 bool home_driver_does(struct home_world *h, size_t claim, bool prepare)
@@ -213,6 +223,7 @@ static void answer(struct home_world *h, struct hw_op *op)
     size_t len = 0;
 
     *op = (struct hw_op){0};
+    claim->lost = 0;
     home_note(h, "call %" PRIu64 " on c%zu is answered%s", is.call, is.claim,
               is.failed ? ": it failed" : "");
     if (is.failed) {
@@ -245,6 +256,7 @@ static void is_late(struct home_world *h, struct hw_op *op)
     count_add(is.prepare ? COUNT_HOME_UNANSWERED : COUNT_HOME_UNANSWERED_UNPREPARE);
     home_note(h, "call %" PRIu64 " on c%zu takes too long", is.call, is.claim);
     claim->failed_ms = h->now_ms;
+    claim->lost = 0;
     claim->tried = claim->tried || !is.prepare;
     claim->in_use = false;
     devicemgr_claim_answered(h->core, h->now_ms, is.call, CODE_DEADLINE_EXCEEDED, "it is late",

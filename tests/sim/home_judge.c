@@ -204,7 +204,8 @@ static void check_refused(struct home_world *h, size_t id, int code)
                "c%zu is refused by its driver if that has refused it", id);
     check_that(h->w,
                of_driver || h->now_ms >= claim->asked_ms + CLAIM_HOLD_MS ||
-                   !home_shim_is_stored(h) || h->failed_ms >= claim->asked_ms ||
+                   claim->lost >= CLAIM_LOST_MAX || !home_shim_is_stored(h) ||
+                   h->failed_ms >= claim->asked_ms ||
                    (!claim->asks_prepare && home_may_be_used(h, id)),
                "c%zu is waited for", id);
     check_that(h->w, of_driver || !was_well(h, id), "c%zu is refused for a reason", id);

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "tests/sim/home_world.h"
+#include "tests/sim/promise.h"
 
 void home_driver_has_moved(struct home_world *h, size_t driver)
 {
@@ -32,12 +33,12 @@ static void note_moved(struct home_world *h, size_t driver)
     home_driver_has_moved(h, driver);
 }
 
-/* What was owed is to be tried anew. */
+/* What was owed is to be tried anew, but for what has ended the driver too often. */
 static void note_trouble(struct home_world *h, size_t driver, bool came)
 {
     h->drivers[driver].trouble_ms = h->now_ms;
     for (size_t i = 0; came && i < h->claims_len; i++) {
-        if (h->claims[i].driver == driver)
+        if (h->claims[i].driver == driver && h->claims[i].lost < CLAIM_LOST_MAX)
             h->claims[i].tried = false;
     }
 }

@@ -43,6 +43,8 @@ enum {
 #define POD_RETURNS_MS 3600000
 /* A driver is waited for so long. */
 #define CLAIM_HOLD_MS 40000
+/* At which its driver has ended so often, one time after the other, it is refused. */
+#define CLAIM_LOST_MAX 3
 /* A container that was asked for with a claim may come so long. */
 #define CLAIM_USER_COMES_MS 10000
 /* The pod of a dead sandbox that was stopped may get another so long. */

@@ -364,15 +364,48 @@ static void one_that_dies_in_each_call_is_not_asked_for_ever(void **state)
     driver_up(w, 1, DRIVER);
     prepare(w, 5, "c1");
     expect_stored(w, "commit *");
-    for (int i = 0; i < 4; i++) {
+    for (int i = 0; i < CLAIM_LOST_MAX - 1; i++) {
         expect(w, "prepare *");
-        pass(w, CLAIM_HOLD_MS / 4);
+        pass(w, CLAIM_HOLD_MS / (CLAIM_LOST_MAX - 1));
         expect_nothing(w);
         driver_lost(w, 1, "crashed");
-        if (i < 3)
+        if (i < CLAIM_LOST_MAX - 2)
             driver_connected(w, 1);
     }
     expect_with(w, "claim 5 refused 14", "crashed", NULL);
+}
+
+/* It may be the claim that ends it: others are to be served, too. */
+static void one_that_ends_its_driver_is_refused(void **state)
+{
+    struct world *w = *state;
+
+    driver_up(w, 1, DRIVER);
+    claim_sent(w, 5, "c1");
+    for (int i = 1; i < CLAIM_LOST_MAX; i++) {
+        driver_lost(w, 1, "crashed");
+        expect_nothing(w);
+        driver_connected(w, 1);
+        expect(w, "prepare c1 *");
+    }
+    driver_lost(w, 1, "crashed");
+    expect_with(w, "claim 5 refused 14: claim ns/c1, driver " DRIVER ": ",
+                "the driver has ended each time that it was asked", NULL);
+    driver_connected(w, 1);
+    expect_nothing(w);
+    prepare(w, 6, "c1"); /* the kubelet's next try */
+    expect(w, "prepare c1 *");
+    driver_lost(w, 1, "crashed");
+    expect_with(w, "claim 6 refused 14", "the driver has ended each time", NULL);
+    driver_connected(w, 1);
+    prepare(w, 7, "c1");
+    expect(w, "prepare c1 *");
+    claim_failed(w, 2, "no"); /* that was none of its ends */
+    expect_with(w, "claim 7 refused 2", NULL);
+    prepare(w, 8, "c1");
+    expect(w, "prepare c1 *");
+    driver_lost(w, 1, "crashed");
+    expect_nothing(w);
 }
 
 static void who_waited_behind_a_call_hears_of_that(void **state)
@@ -797,6 +830,7 @@ int main(void)
         CLAIMS_TEST(an_unprepare_is_waited_with_too),
         CLAIMS_TEST(a_driver_that_dies_during_the_call_is_asked_again),
         CLAIMS_TEST(one_that_dies_in_each_call_is_not_asked_for_ever),
+        CLAIMS_TEST(one_that_ends_its_driver_is_refused),
         CLAIMS_TEST(who_waited_behind_a_call_hears_of_that),
         CLAIMS_TEST(one_that_goes_before_the_call_gets_none),
         CLAIMS_TEST(the_newest_instance_that_is_connected_is_called),

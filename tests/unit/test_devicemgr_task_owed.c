@@ -501,6 +501,37 @@ static void one_that_fails_is_in_the_way_of_its_pool(void **state)
     expect(w, "prepare c2 *");
 }
 
+/* A driver that ends each time that it is told: it serves others, and is told later. */
+static void one_that_ends_its_driver_is_told_later(void **state)
+{
+    struct world *w = *state;
+
+    c1_owed(w);
+    for (int i = 0; i < CLAIM_LOST_MAX; i++) {
+        driver_connected(w, 1);
+        expect(w, "unprepare c1 *");
+        driver_lost(w, 1, "crashed");
+    }
+    assert_int_equal(logged(w, "failed: it has ended each time"), 1);
+    prepare(w, 7, "c2");
+    expect_stored(w, "commit claim c2 *");
+    driver_connected(w, 1);
+    claim_allocated(w, "c2", "q", "gpu-9");
+    expect_stored(w, "commit claim c2 *");
+    expect(w, "prepare c2 *");
+    pass(w, OWED_RETRY_MS_MIN);
+    expect(w, "unprepare c1 *");
+    driver_lost(w, 1, "crashed");
+    driver_connected(w, 1);
+    expect(w, "prepare c2 *");
+    pass(w, 2 * OWED_RETRY_MS_MIN - 1);
+    expect_nothing(w);
+    pass(w, 1);
+    expect(w, "unprepare c1 *");
+    claim_unprepared(w);
+    expect_stored(w, "commit -claim c1 *");
+}
+
 /* Two slices of one device each; the claim was prepared with the first one's, and went out with the
  * second's. */
 static void one_that_may_have_others_is_in_the_way_of_all(void **state)
@@ -760,6 +791,7 @@ int main(void)
         CLAIMS_TEST(and_is_prepared_anew_if_it_asks_for_that),
         CLAIMS_TEST(its_own_claim_is_unprepared_before_it_is_prepared_again),
         CLAIMS_TEST(one_that_fails_is_in_the_way_of_its_pool),
+        CLAIMS_TEST(one_that_ends_its_driver_is_told_later),
         CLAIMS_TEST(one_that_may_have_others_is_in_the_way_of_all),
         CLAIMS_TEST(who_waits_for_it_is_told_so),
         CLAIMS_TEST(a_driver_that_dies_of_it_is_told_again),
