@@ -96,8 +96,8 @@ static void so_is_one_that_has_the_same_names(void **state)
         driver_up(w, 1, DRIVER);
         claim_prepared(w, 5, "c1", answers[i][0]);
         claim_prepared(w, 6, "c2", answers[i][1]);
-        assert_false(create_with(w, "u1", "main",
-                                 i == 0 ? "example.com/dev=gpu-0" : "example.com/dev=kvm"));
+        assert_false(
+            create_with(w, "u1", "main", i == 0 ? "example.com/dev=gpu-0" : "example.com/dev=kvm"));
         expect_stored(w, "commit claim c1 *");
         ignore_all(w);
         pass(w, CLAIM_USER_COMES_MS);
