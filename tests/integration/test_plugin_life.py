@@ -214,6 +214,31 @@ def test_allocate_never(runtime, make_shim, make_plugin, make_client):
     assert given(runtime) in ("g0", "g1")
 
 
+def test_allocate_ends_with_its_create(runtime, make_shim, make_plugin, make_client):
+    """A caller that gives up on its CreateContainer: the plugin's call is cancelled before the
+    time of either is over, and the container is made when it is asked for again."""
+    shim = make_shim(plugins={"allocate_timeout": f"{2 * GENEROUS_S}s"})
+    plugin = make_plugin(shim, GPU, ["g0"])
+    cancelled = threading.Event()
+
+    def never_answered(_request, context):
+        context.add_callback(cancelled.set)
+        cancelled.wait()
+        return b""
+
+    plugin.on_allocate = never_answered
+    client = make_client(shim)
+    pod = asking_pod(client, "web")
+    waiting = client.begin("CreateContainer", client.create_request(pod, "app"),
+                           timeout=2 * GENEROUS_S)
+    plugin.wait_calls("Allocate")
+    waiting.cancel()
+    assert cancelled.wait(GENEROUS_S), "the plugin still works on what nobody waits for"
+    plugin.on_allocate = lambda request, _context: allocate_answer(request)
+    client.create(pod, "app")
+    assert given(runtime) == "g0"
+
+
 def test_allocate_error(runtime, client, shim, make_plugin, others_go_on):
     """A plugin whose Allocate fails: UNAVAILABLE with its own words; others go on; then it
     works."""
