@@ -62,7 +62,8 @@ def test_driver_away_at_prepare(cluster):
     finally:
         cluster.node.start_unit(GPUS.unit)
     cluster.wait_running("web")
-    assert not cluster.warnings("web")
+    # The kubelet's own, where it is told of the binding before it is of the claim's name.
+    assert not [one for one in cluster.warnings("web") if not one[1].endswith("ResourceClaim not created yet")]
 
 
 def test_driver_away_at_unprepare(cluster):

@@ -69,13 +69,14 @@ def told(cluster, uid):
 
 def wait_told(cluster, uid, why, killed=None):
     """Until it is told that the pod was evicted for that, once; or that it has gone, where the kubelet was sooner to
-    end it than the API server's answer was here. A daemon that is `killed` as it tells that may lose it with the last
-    events (shim/events/events.h): then nothing is left of the ending."""
+    end it than the API server's answer was here. A daemon that is `killed` as it tells one of them may lose it with
+    the last events (shim/events/events.h): then the other is told alone, and nothing is left of the ending."""
     ends = [[("ending", why), ("ended", one)] for one in ("evicted", "gone")]
+    alone = [[one] for both in ends for one in both]
 
     def over():
         left = [one for one in cluster.node.ctl_json("endings")["items"] if one["uid"] == uid]
-        return told(cluster, uid) in ends + [[ends[0][0]]] * (killed == DAEMON and not left)
+        return told(cluster, uid) in ends + alone * (killed == DAEMON and not left)
 
     try:
         cluster.wait(over, "that it has ended is told, once")
