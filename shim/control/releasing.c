@@ -1,6 +1,7 @@
 #include "shim/control/releasing.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "devicemgr/operator.h"
 #include "shim/boot_clock.h"
@@ -29,6 +30,19 @@ void releasing_free(struct releasing *releasing)
 
 /* ---- answering ---- */
 
+/* A pod's uid is that pod, whatever others are called, as where it is released. */
+static void keep_meant(Control__V1__ReleaseResponse *response, const char *pod)
+{
+    size_t kept = 0;
+
+    for (size_t i = 0; i < response->n_rows; i++) {
+        if (strcmp(response->rows[i]->pod_uid, pod) == 0)
+            response->rows[kept++] = response->rows[i];
+    }
+    if (kept > 0)
+        response->n_rows = kept;
+}
+
 /* What is in the way of one that is only to be told is no error, and what it has is told with
  * it. */
 static void answer_dry(const struct releasing *releasing, const struct asked *asked,
@@ -47,6 +61,7 @@ static void answer_dry(const struct releasing *releasing, const struct asked *as
     response.rows = page->rows;
     response.n_rows = page->n_rows;
     response.more = page->n_next > 0;
+    keep_meant(&response, request.pod);
     *(steered->code == RPC_OK ? &response.text : &response.refused) =
         (char *)(uintptr_t)steered->message;
     rpc_incoming_answer(asked->call, &response.base);

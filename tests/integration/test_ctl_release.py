@@ -93,6 +93,19 @@ def test_by_uid_and_as_a_name(left):
     assert has(left) == []
 
 
+def test_a_uid_is_no_other_pods_name(left, make_client, runtime):
+    """Who may make pods may call one as he likes; what was shown first is what is released."""
+    [row] = ctl_json(left, "release", "web", "--dry-run")["allocations"]
+    client = make_client(left)
+    other = client.run_pod(row["uid"], namespace="aaa")
+    container = client.run(other, "main", annotations=by_token(GPU, "g1"))
+    runtime.state.containers[container].state = cri.CONTAINER_EXITED
+    runtime.state.pods[other.id].state = cri.SANDBOX_NOTREADY
+    assert ctl_json(left, "release", row["uid"], "--dry-run")["allocations"] == [row]
+    assert ctl(left, "release", row["uid"], "--yes").stdout == f"default/web: released: {GPU}: g0\n"
+    assert has(left) == [(row["uid"], ["g1"])]
+
+
 @pytest.mark.parametrize("words", [("--dry-run",), ("--dry-run", "--yes"), ()])
 def test_nothing_is_done_untold(left, words):
     done = ctl(left, "release", "web", *words)
