@@ -2,6 +2,7 @@
  * cri-device-shimctl: its arguments, and the command that they name.
  */
 #include <errno.h>
+#include <locale.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -161,6 +162,7 @@ int main(int argc, char **argv)
     struct command_line line;
 
     standard_fds_open();
+    setlocale(LC_CTYPE, "C.UTF-8"); /* what is told is UTF-8, and is printed so: in tables, too */
     signal(SIGPIPE, SIG_IGN);
     if (argc > 1 && strcmp(argv[1], COMPLETE) == 0) {
         help_complete(stdout, commands, argv + 2, (size_t)argc - 2);

@@ -43,6 +43,15 @@ def test_a_cordoned_device_has_no_new_holder(at_work, make_client, make_plugin):
     client.run(pod, "main")
 
 
+@pytest.mark.parametrize("locale", ["C", "C.UTF-8", "none"])
+def test_a_table_has_a_reason_in_any_language(at_work, locale):
+    """As the sentences and JSON have it; what a terminal would obey is shown as what it is."""
+    prefix = ("env", f"LC_ALL={locale}")
+    ctl_json(at_work, "cordon", GPU, "g0", "g1", "--reason", "Lüfter kaputt, 風扇壞了\x1b[31m")
+    head, *rows = ctl(at_work, "orders", prefix=prefix).stdout.splitlines()
+    assert [row[head.index("REASON"):] for row in rows] == ["Lüfter kaputt, 風扇壞了\\x1b[31m"] * 2
+
+
 def test_what_is_withdrawn_is_refused_at_once(at_work, make_client, make_plugin):
     shim, client = at_work, make_client(at_work)
     make_plugin(shim, GPU, ["g0"])
