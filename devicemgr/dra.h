@@ -169,9 +169,10 @@ void devicemgr_create_refused(struct devicemgr *mgr, uint64_t now_ms, const char
 /* ---- what the cluster says, told by whoever can see it; without it less is done while a driver is
  * away (README.md, "Claims") ---- */
 
-/* A ResourceSlice whose spec.nodeName is this node, as it is now; `uid` is its own. */
+/* A ResourceSlice whose spec.nodeName is this node, as it is now; `uid` is its own. `apart`: no device
+ * of it draws on counters (consumesCounters), as those do that may be made of the same. */
 void devicemgr_slice(struct devicemgr *mgr, uint64_t now_ms, const char *uid, const char *driver,
-                     const char *pool, const char *const *devices, size_t devices_len);
+                     const char *pool, const char *const *devices, size_t devices_len, bool apart);
 /* It is no more. */
 void devicemgr_slice_gone(struct devicemgr *mgr, uint64_t now_ms, const char *uid);
 

@@ -28,9 +28,32 @@ static bool may_be_had(const struct tasks *tasks, const struct claim *owed)
     return owed->sent || task_was_elsewhere(tasks, owed);
 }
 
+/* Whether they may be the same thing: one of which no other is made is nothing else. */
+static bool may_be_one(const struct tasks *tasks, const char *driver,
+                       const struct granted_device *a, const struct granted_device *b)
+{
+    const struct slices *slices = &tasks->state->slices;
+
+    return strcmp(a->pool, b->pool) == 0 && (strcmp(a->device, b->device) == 0 ||
+                                             !(slices_apart(slices, driver, a->pool, a->device) ||
+                                               slices_apart(slices, driver, b->pool, b->device)));
+}
+
+static bool may_meet(const struct tasks *tasks, const char *driver, const struct granted *a,
+                     const struct granted *b)
+{
+    for (size_t i = 0; i < a->len; i++) {
+        for (size_t k = 0; k < b->len; k++) {
+            if (may_be_one(tasks, driver, &a->v[i], &b->v[k]))
+                return true;
+        }
+    }
+    return false;
+}
+
 /* Each is tried before anything else. One that failed is in the way of what may be the same
- * devices: those of its pools, or any, as long as that is not known of both; unless it never had
- * any, or the kubelet has it in its books. What is not allocated may be in a moment. */
+ * devices, or of any, as long as that is not known of both; unless it never had any, or the kubelet
+ * has it in its books. What is not allocated may be in a moment. */
 static bool is_in_the_way(const struct tasks *tasks, const struct claim *owed,
                           const struct claim *claim)
 {
@@ -40,7 +63,7 @@ static bool is_in_the_way(const struct tasks *tasks, const struct claim *owed,
         return true;
     return may_be_had(tasks, owed) && !is_kept_in_books(tasks, task, claim) &&
            (task->in_use || claim->allocation.len == 0 || owed->devices.len == 0 ||
-            owed->unanswered || granted_meet(&owed->devices, &claim->allocation));
+            owed->unanswered || may_meet(tasks, claim->driver, &owed->devices, &claim->allocation));
 }
 
 const struct claim *task_owed_first(const struct tasks *tasks, const struct claim *claim)

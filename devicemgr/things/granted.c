@@ -129,14 +129,3 @@ bool granted_same(const struct granted *a, const struct granted *b)
 {
     return has_all(a, b) && has_all(b, a);
 }
-
-bool granted_meet(const struct granted *a, const struct granted *b)
-{
-    for (size_t i = 0; i < a->len; i++) {
-        for (size_t k = 0; k < b->len; k++) {
-            if (strcmp(a->v[i].pool, b->v[k].pool) == 0)
-                return true;
-        }
-    }
-    return false;
-}

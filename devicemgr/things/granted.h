@@ -49,7 +49,5 @@ const struct granted_device *granted_find(const struct granted *granted,
 bool granted_named_alike(const struct granted_device *a, const struct granted_device *b);
 /* Whether both are the same devices, in any order. */
 bool granted_same(const struct granted *a, const struct granted *b);
-/* Whether there is a pool that both have a device of. */
-bool granted_meet(const struct granted *a, const struct granted *b);
 
 #endif

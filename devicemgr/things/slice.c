@@ -24,7 +24,7 @@ size_t slices_len(const struct slices *table)
 }
 
 void slices_set(struct slices *table, const char *uid, const char *driver, const char *pool,
-                const struct ids *devices)
+                const struct ids *devices, bool apart)
 {
     struct slice *slice = mem_alloc(1, sizeof *slice);
 
@@ -32,6 +32,7 @@ void slices_set(struct slices *table, const char *uid, const char *driver, const
     slice->driver = mem_strdup(driver);
     slice->pool = mem_strdup(pool);
     ids_copy(&slice->devices, devices->v, devices->len);
+    slice->apart = apart;
     slices_remove(table, uid);
     HASH_ADD_KEYPTR(hh, table->by_uid, slice->uid, strlen(slice->uid), slice);
 }
@@ -45,13 +46,28 @@ void slices_remove(struct slices *table, const char *uid)
         slice_free(table, slice);
 }
 
+static bool has(const struct slice *slice, const char *driver, const char *pool, const char *device)
+{
+    return strcmp(slice->driver, driver) == 0 && strcmp(slice->pool, pool) == 0 &&
+           ids_contain(&slice->devices, device);
+}
+
 bool slices_have(const struct slices *table, const char *driver, const char *pool,
                  const char *device)
 {
-    for (const struct slice *s = table->by_uid; s; s = s->hh.next) {
-        if (strcmp(s->driver, driver) == 0 && strcmp(s->pool, pool) == 0 &&
-            ids_contain(&s->devices, device))
-            return true;
-    }
-    return false;
+    const struct slice *slice = table->by_uid;
+
+    while (slice && !has(slice, driver, pool, device))
+        slice = slice->hh.next;
+    return slice;
+}
+
+bool slices_apart(const struct slices *table, const char *driver, const char *pool,
+                  const char *device)
+{
+    const struct slice *slice = table->by_uid;
+
+    while (slice && !(slice->apart && has(slice, driver, pool, device)))
+        slice = slice->hh.next;
+    return slice;
 }

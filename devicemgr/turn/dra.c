@@ -154,7 +154,7 @@ void devicemgr_create_refused(struct devicemgr *mgr, uint64_t now_ms, const char
 /* ---- what the cluster says ---- */
 
 void devicemgr_slice(struct devicemgr *mgr, uint64_t now_ms, const char *uid, const char *driver,
-                     const char *pool, const char *const *devices, size_t devices_len)
+                     const char *pool, const char *const *devices, size_t devices_len, bool apart)
 {
     const struct ids ids = {(char **)devices,
                             devices_len < SLICE_DEVICES_MAX ? devices_len : SLICE_DEVICES_MAX};
@@ -163,7 +163,7 @@ void devicemgr_slice(struct devicemgr *mgr, uint64_t now_ms, const char *uid, co
     state_at(state, now_ms);
     slices_remove(&state->slices, uid);
     if (slices_len(&state->slices) < SLICES_MAX)
-        slices_set(&state->slices, uid, driver, pool, &ids);
+        slices_set(&state->slices, uid, driver, pool, &ids, apart);
     tasks_slices_changed(&mgr->tasks);
 }
 

@@ -228,6 +228,21 @@ static void read_taints(const json_t *devices, Agent__V1__Slice *out)
     }
 }
 
+/* Devices that are made of the same, as partitions are, draw on the same counters. */
+static bool are_apart(const json_t *devices)
+{
+    const json_t *device;
+    size_t i;
+
+    json_array_foreach(devices, i, device)
+    {
+        if (json_array_size(json_object_get(device, "consumesCounters")) > 0 ||
+            json_array_size(at(device, "basic", "consumesCounters")) > 0)
+            return false;
+    }
+    return true;
+}
+
 static ProtobufCMessage *slice(const json_t *object)
 {
     const json_t *pool = at(object, "spec", "pool"), *devices = at(object, "spec", "devices"), *one;
@@ -243,6 +258,7 @@ static ProtobufCMessage *slice(const json_t *object)
     out->devices = array_of(json_array_size(devices), sizeof *out->devices);
     json_array_foreach(devices, i, one) out->devices[out->n_devices++] =
         must(strdup(name_in(one))); /* of a list each is freed */
+    out->apart = are_apart(devices);
     read_taints(devices, out);
     return &out->base;
 }

@@ -51,7 +51,7 @@ static void tell_slice(struct devicemgr *core, const struct fact *fact)
         /* what the core has said itself (pools.h) */
     } else if (slice) {
         devicemgr_slice(core, boot_now_ms(), fact->key, slice->driver, slice->pool,
-                        (const char *const *)slice->devices, slice->n_devices);
+                        (const char *const *)slice->devices, slice->n_devices, slice->apart);
         core_taints_slice(core, boot_now_ms(), fact->key, slice);
     } else {
         devicemgr_slice_gone(core, boot_now_ms(), fact->key);

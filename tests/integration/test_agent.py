@@ -128,6 +128,18 @@ def test_pods_and_slices_of_this_node_alone(server, feed, make_agent):
         assert NODE in one.selector.values() or one.path == f"/api/v1/nodes/{NODE}", one
 
 
+@pytest.mark.parametrize("said, apart", [
+    ({}, True), ({"consumesCounters": []}, True), ({"consumesCounters": [{"counterSet": "gpu"}]}, False),
+    ({"basic": {"consumesCounters": [{"counterSet": "gpu"}]}}, False)])
+def test_devices_that_may_be_made_of_the_same(server, feed, make_agent, said, apart):
+    """Those that draw on counters, in any version of the API."""
+    one = slice_of("s1")
+    one["spec"]["devices"][1].update(said)
+    server.put("resourceslices", one)
+    make_agent()
+    assert feed.wait_fact(proto.SLICE, "uid-s1").apart == apart
+
+
 def test_pods_that_have_ended_take_no_room(server, feed, make_agent):
     """More than can be kept are there, before and behind one that runs, by what the server sorts them."""
     for number in range(1100):

@@ -141,6 +141,7 @@ struct dra_cluster {
     bool away;    /* the API server is */
     bool
         networked; /* the first driver's second pool is not this node's, which has no slice of it */
+    bool apart;    /* as its slices say: no device is made of what another is */
     bool published[DRA_POOLS]; /* slices of the first driver */
     bool told[DRA_POOLS];      /* and the shim was told so */
 };

@@ -19,6 +19,7 @@
 #define ADMIN_PERCENT 8
 #define SHARED_PERCENT 8
 #define FAILS_PERCENT 10
+#define APART_PERCENT 50
 
 /* ---- claims and their devices ---- */
 
@@ -92,7 +93,8 @@ static void tell_slice(struct world *w, size_t pool)
     }
     world_note(w, "agent: a slice of pool%zu", pool);
     devicemgr_slice(w->shim.core, shim_now_ms(w), pool ? "s1" : "s0", dra_driver_name(0),
-                    dra_pool_name((unsigned)pool * DRA_POOL_DEVICES), devices, DRA_POOL_DEVICES);
+                    dra_pool_name((unsigned)pool * DRA_POOL_DEVICES), devices, DRA_POOL_DEVICES,
+                    w->dra.cluster.apart);
 }
 
 static void tell_slices(struct world *w, uint64_t pool, uint64_t unused)
@@ -246,6 +248,7 @@ void dra_cluster_init(struct world *w)
     w->dra.cluster.networked = rng_percent(&rng, NETWORKED_PERCENT);
     if (w->dra.cluster.watched)
         world_after(w, &rng, rng_between(&rng, 1, STEP_MS_MAX), step, 0, 0);
+    w->dra.cluster.apart = rng_percent(&rng, APART_PERCENT);
 }
 
 void dra_cluster_heal(struct world *w)

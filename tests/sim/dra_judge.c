@@ -55,15 +55,22 @@ static bool may_be_taken_back(struct world *w, size_t owed, size_t driver)
     return dra_waits(&w->dra, owed, driver, true) && dra_may_be_used(w, owed, driver);
 }
 
+/* Whether they are different things, whatever the shim has been told of that. */
+static bool are_apart(const struct world *w, size_t driver, unsigned a, unsigned b)
+{
+    return strcmp(dra_pool_name(a), dra_pool_name(b)) != 0 ||
+           (driver == 0 && w->dra.cluster.apart && a != b);
+}
+
 /* Whether what the driver has of the claim must be gone before the other is prepared. */
 static void check_owed(struct world *w, const struct dra_op *op)
 {
-    const char *pool = dra_pool_name(w->dra.claims[op->claim].device[op->driver]);
+    unsigned device = w->dra.claims[op->claim].device[op->driver];
 
     for (size_t i = 0; i < w->dra.claims_len; i++) {
         const struct dra_truth *truth = &w->dra.claims[i].truth[op->driver];
         bool tried = truth->tried || truth->tried_run == w->shim.runs;
-        bool apart = strcmp(dra_pool_name(truth->device), pool) != 0;
+        bool apart = are_apart(w, op->driver, truth->device, device);
 
         check_that(w,
                    !truth->owed || truth->unknown || (tried && apart) ||

@@ -67,7 +67,7 @@ static void tell_slices(struct home_world *h, size_t driver)
         }
         snprintf(uid, sizeof uid, "slice%zu-%u", driver, first);
         devicemgr_slice(h->core, h->now_ms, uid, home_driver_name(driver), home_pool_name(first),
-                        devices, HW_POOL_DEVICES);
+                        devices, HW_POOL_DEVICES, false);
     }
     home_shim_run(h);
 }

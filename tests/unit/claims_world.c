@@ -169,7 +169,7 @@ void claim_answered(struct world *w, const char *devices)
 
 void slice_is(struct world *w, const char *pool, const char *device)
 {
-    devicemgr_slice(w->mgr, w->now_ms, device, DRIVER, pool, &device, 1);
+    devicemgr_slice(w->mgr, w->now_ms, device, DRIVER, pool, &device, 1, false);
     devicemgr_run(w->mgr);
 }
 

@@ -501,6 +501,39 @@ static void one_that_fails_is_in_the_way_of_its_pool(void **state)
     expect(w, "prepare c2 *");
 }
 
+/* Whether another may be made of what it has, its slice says, and that of the other one. */
+static void but_only_of_its_device_where_they_are_apart(void **state)
+{
+    static const struct {
+        const char *device;
+        bool owed_apart, apart, goes;
+    } cases[] = {{"gpu-1", true, false, true},
+                 {"gpu-1", false, true, true},
+                 {"gpu-1", false, false, false},
+                 {"gpu-0", true, true, false}};
+    static const char *const OWED[] = {"gpu-0"}, *const OTHER[] = {"gpu-1"};
+
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct world *w = *state;
+
+        c1_owed(w);
+        devicemgr_slice(w->mgr, w->now_ms, "gpu-0", DRIVER, "p", OWED, 1, cases[i].owed_apart);
+        devicemgr_slice(w->mgr, w->now_ms, "s1", DRIVER, "p", OTHER, 1, cases[i].apart);
+        driver_connected(w, 1);
+        expect(w, "unprepare c1 *");
+        claim_failed(w, 13, "device is lost");
+        prepare(w, 7, "c2");
+        claim_allocated(w, "c2", "p", cases[i].device);
+        if (cases[i].goes)
+            expect_stored(w, "commit claim c2 *");
+        if (cases[i].goes)
+            expect(w, "prepare c2 *");
+        expect_nothing(w);
+        world_teardown(state);
+        claims_setup(state);
+    }
+}
+
 /* A driver that ends each time that it is told: it serves others, and is told later. */
 static void one_that_ends_its_driver_is_told_later(void **state)
 {
@@ -540,7 +573,7 @@ static void one_that_may_have_others_is_in_the_way_of_all(void **state)
     struct world *w = *state;
 
     slice_is(w, "p", "gpu-0");
-    devicemgr_slice(w->mgr, w->now_ms, "s2", DRIVER, "q", OTHER, 1);
+    devicemgr_slice(w->mgr, w->now_ms, "s2", DRIVER, "q", OTHER, 1, false);
     driver_up(w, 1, DRIVER);
     claim_prepared(w, 5, "c1", "gpu-0");
     prepare(w, 6, "c1");
@@ -730,7 +763,7 @@ static void slices_have_bounds_and_may_go(void **state)
     driver_up(w, 1, DRIVER);
     for (int i = 0; i < SLICES_MAX; i++) {
         snprintf(uid, sizeof uid, "s%d", i);
-        devicemgr_slice(w->mgr, w->now_ms, uid, DRIVER, "q", &device, 1);
+        devicemgr_slice(w->mgr, w->now_ms, uid, DRIVER, "q", &device, 1, false);
     }
     slice_is(w, "p", "gpu-0"); /* one too many */
     claim_prepared(w, 5, "c1", "gpu-0");
@@ -791,6 +824,7 @@ int main(void)
         CLAIMS_TEST(and_is_prepared_anew_if_it_asks_for_that),
         CLAIMS_TEST(its_own_claim_is_unprepared_before_it_is_prepared_again),
         CLAIMS_TEST(one_that_fails_is_in_the_way_of_its_pool),
+        CLAIMS_TEST(but_only_of_its_device_where_they_are_apart),
         CLAIMS_TEST(one_that_ends_its_driver_is_told_later),
         CLAIMS_TEST(one_that_may_have_others_is_in_the_way_of_all),
         CLAIMS_TEST(who_waits_for_it_is_told_so),
