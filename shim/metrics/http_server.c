@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -32,6 +33,7 @@ struct http_server {
     struct keeper *keeper;
     const struct microhttpd *http;
     struct MHD_Daemon *daemon;                     /* NULL: it does not listen */
+    int listening;                                 /* its socket */
     uv_poll_t *poll;                               /* of its descriptor; freed when it is closed */
     uv_timer_t timer;                              /* of what it has to do without an event */
     struct visitor visitors[HTTP_CONNECTIONS_MAX]; /* who came first is first */
@@ -84,6 +86,16 @@ static uint64_t oldest_left_ms(const struct http_server *server)
 /* ---- its turn ---- */
 
 static void on_timer(uv_timer_t *timer);
+static void on_readable(uv_poll_t *poll, int status, int events);
+
+/* Somebody waits whom it could not take, as without a descriptor left: with no connection that might
+ * end the library tries that again and again without a pause. */
+static bool cannot_accept(const struct http_server *server)
+{
+    struct pollfd listening = {.fd = server->listening, .events = POLLIN};
+
+    return server->visitors_len == 0 && poll(&listening, 1, 0) == 1;
+}
 
 /* A daemon that is full does not listen; it does so again at the begin of its next turn, for which
  * there may be no event: all its connections are over. */
@@ -100,6 +112,12 @@ static void run(struct http_server *server)
         in_ms = UINT64_MAX;
     if (is_full(server) && oldest_left_ms(server) < in_ms)
         in_ms = oldest_left_ms(server);
+    if (cannot_accept(server)) {
+        uv_poll_stop(server->poll);
+        in_ms = HTTP_AGAIN_MS;
+    } else if (!uv_is_active((uv_handle_t *)server->poll)) {
+        uv_poll_start(server->poll, UV_READABLE, on_readable);
+    }
     if (in_ms < UINT64_MAX)
         uv_timer_start(&server->timer, on_timer, in_ms, 0);
     else
@@ -289,6 +307,7 @@ static int serve_on(struct http_server *server, int fd)
         close(fd);
         return -ENOMEM;
     }
+    server->listening = fd;
     return watch(server);
 }
 

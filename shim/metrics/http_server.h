@@ -22,6 +22,8 @@
 #define HTTP_CONNECTION_BYTES_MAX (16 * 1024)
 #define HTTP_IDLE_S 10
 #define HTTP_FULL_MS 10000
+/* Who could not be taken, for want of descriptors, say, is tried again after so long. */
+#define HTTP_AGAIN_MS 100
 
 struct http_server;
 

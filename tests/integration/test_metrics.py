@@ -5,6 +5,9 @@ import contextlib
 import http.client
 import json
 import os
+import pathlib
+import re
+import resource
 import signal
 import socket
 import threading
@@ -429,6 +432,27 @@ def test_those_who_are_slow_or_send_garbage(watched, runtime, make_client):
         assert sum("socket" in link for link in open_files(shim.pid).values()) < 30
     wait_until(lambda: get(path, "/healthz")[0] == 200, "the next one is answered")
     assert runtime.calls_of("Version")
+
+
+def test_without_a_descriptor_left_it_waits(watched):
+    """It does not try to take who comes without a pause, and takes him when it can."""
+    def sleeps():
+        status = pathlib.Path(f"/proc/{shim.pid}/status").read_text()
+        return int(re.search(r"^voluntary_ctxt_switches:\s+(\d+)", status, re.MULTILINE)[1])
+
+    shim, path = watched()
+    wait_until(lambda: get(path, "/healthz")[0] == 200, "it serves")
+    limits = resource.prlimit(shim.pid, resource.RLIMIT_NOFILE)
+    resource.prlimit(shim.pid, resource.RLIMIT_NOFILE, (3, limits[1]))
+    with concurrent.futures.ThreadPoolExecutor(1) as pool:
+        waits = pool.submit(get, path, "/healthz")
+        before = sleeps()
+        try:
+            wait_until(lambda: sleeps() >= before + 20, "it has slept")
+            assert not waits.done()
+        finally:
+            resource.prlimit(shim.pid, resource.RLIMIT_NOFILE, limits)
+        assert waits.result(GENEROUS_S)[0] == 200
 
 
 def test_as_many_as_there_may_be_who_say_nothing(watched):
