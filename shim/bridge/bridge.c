@@ -84,9 +84,12 @@ static int snapshot_make(const struct bridge *bridge)
 {
     Bridge__V1__WatchResponse state = BRIDGE__V1__WATCH_RESPONSE__INIT;
     struct kept *kept = must(calloc(bridge->roster.len + 1, sizeof *kept));
+    Bridge__V1__Driver *drivers[STAND_INS_MAX];
     int err = 0;
 
     state.mask_ms = bridge->roster.mask_ms;
+    state.drivers = drivers;
+    state.n_drivers = stand_ins_shown(bridge->stand_ins, drivers);
     state.resources = must(calloc(bridge->roster.len + 1, sizeof *state.resources));
     for (size_t i = 0; i < bridge->roster.len && !err; i++) {
         const struct roster_row *row = &bridge->roster.rows[i];
@@ -170,8 +173,13 @@ static void on_drivers_registered(void *user)
     feed_client_report(bridge->feed);
 }
 
-static const struct stand_ins_ops STAND_INS_OPS = {.told = on_stand_ins_told,
-                                                   .registered = on_drivers_registered};
+static void on_drivers_shown(void *user)
+{
+    snapshot_within(user, 0);
+}
+
+static const struct stand_ins_ops STAND_INS_OPS = {
+    .told = on_stand_ins_told, .registered = on_drivers_registered, .shown = on_drivers_shown};
 
 static bool on_watched(void *user, const Bridge__V1__WatchResponse *message, bool first)
 {
@@ -365,6 +373,7 @@ static void take_snapshot(struct bridge *bridge)
     if (roster_take(&bridge->roster, state, true) < 0)
         log_warning("%s: not all of it could be taken", bridge->snapshot_path);
     roster_each(&bridge->roster, endpoint_forget_version);
+    stand_ins_restore(bridge->stand_ins, state->drivers, state->n_drivers);
     bridge__v1__watch_response__free_unpacked(state, NULL);
     if (!counts)
         snapshot_save(&bridge->snapshot_timer); /* or each restart would begin a new mask */

@@ -89,7 +89,7 @@
 /* For what the kubelet is not shown yet: who holds a device counts once the mask has run out. The
  * file is written as a whole, and pods come and go. */
 #define SNAPSHOT_HELD_DELAY_MS 10000
-/* For that long from its start a bridge keeps the listeners of resources that its file does not
+/* For that long from its start a bridge keeps the sockets of resources and drivers that its file does not
  * name, unless the daemon says sooner which there are. */
 #define STORED_MS 5000
 /* A process that died so soon after it began to register was quick to die; after so many of them in

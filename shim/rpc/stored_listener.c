@@ -11,17 +11,24 @@ void stored_listener_init(struct stored_listener *listener, struct fd_store *sto
 }
 
 /* The name under which the manager is to keep it begins so. How long that is. */
-static size_t put_prefix(const struct stored_listener *listener,
-                         char prefix[FD_STORE_NAME_BYTES_MAX + 1])
+static size_t put_prefix(const char *name, char prefix[FD_STORE_NAME_BYTES_MAX + 1])
 {
-    snprintf(prefix, FD_STORE_NAME_BYTES_MAX + 1, STORED_LISTENERS "%s/", listener->name);
+    snprintf(prefix, FD_STORE_NAME_BYTES_MAX + 1, STORED_LISTENERS "%s/", name);
     return strlen(prefix);
+}
+
+bool stored_listener_handed(const struct fd_store *store, const char *name)
+{
+    char prefix[FD_STORE_NAME_BYTES_MAX + 1];
+
+    put_prefix(name, prefix);
+    return fd_store_has(store, prefix);
 }
 
 int stored_listener_take(struct stored_listener *listener, const char **tag)
 {
     char prefix[FD_STORE_NAME_BYTES_MAX + 1];
-    size_t len = put_prefix(listener, prefix);
+    size_t len = put_prefix(listener->name, prefix);
     const char *stored;
     int fd = fd_store_take(listener->store, prefix, &stored);
 
@@ -40,7 +47,7 @@ void stored_listener_put(struct stored_listener *listener, int fd, const char *t
 
     if (!fd_store_usable(listener->store))
         return;
-    len = put_prefix(listener, name);
+    len = put_prefix(listener->name, name);
     snprintf(name + len, sizeof name - len, "%s", tag);
     if (strcmp(name, listener->stored) == 0)
         return;

@@ -9,6 +9,8 @@
 #ifndef SHIM_RPC_STORED_LISTENER_H
 #define SHIM_RPC_STORED_LISTENER_H
 
+#include <stdbool.h>
+
 #include "shim/fd_store.h"
 #include "shim/rpc/socket_file.h"
 
@@ -26,6 +28,9 @@ struct stored_listener {
  * borrowed until the end. */
 void stored_listener_init(struct stored_listener *listener, struct fd_store *store,
                           const char *name);
+
+/* Whether one of that name was handed over, and not taken yet. `store` may be NULL. */
+bool stored_listener_handed(const struct fd_store *store, const char *name);
 
 /* One that was handed over, the caller's from now on, and the tag (socket_file_tag()) of the file
  * that it had; -1: none. The tag is borrowed until the next call. If it is not to be gone on with:

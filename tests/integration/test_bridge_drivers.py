@@ -271,6 +271,27 @@ def test_one_that_has_moved_is_handed_over_by_the_next_process(kept, kubelet, fe
     assert registrations(kept) == []
 
 
+def test_a_killed_bridge_goes_on_without_the_daemon(kept, kubelet, feed, manager):
+    """However long that is away: the kubelet has the driver on, and what it asks waits. A resource without
+    a list is in no file, so that the next process lets go of what is kept of it."""
+    def has_kept(resource):
+        return any(name.startswith(f"endpoint/vendor.com_{resource}.sock/") for name in manager.names())
+
+    instance = kubelet.wait_at_work(GPU)
+    kept.kubelet_dir.mkdir()
+    feed.send(feed_messages.WatchResponse(resources=[feed_messages.Resource(name="vendor.com/nic", version=1)]))
+    wait_until(lambda: has_kept("nic"), "it is kept")
+    feed.stop()
+    kept.kill()
+    kept.start()
+    asked = kubelet.begin(GPU, "NodePrepareResources", [claim("c-1")])
+    wait_until(lambda: not has_kept("nic"), "it has let go of what it does not show")
+    assert not asked.done() and instance.is_connected()
+    feed.start()
+    assert asked.result(GENEROUS_S).claims["c-1"].devices
+    assert instance.losses() == 0 and kubelet.deregistered == []
+
+
 def test_a_bridge_told_to_restart_leaves_it_all(kept, kubelet, feed):
     instance = kubelet.wait_at_work(GPU)
     for _ in range(3):

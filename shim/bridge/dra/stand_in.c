@@ -22,6 +22,7 @@
 #include "shim/log.h"
 #include "shim/must.h"
 #include "shim/path.h"
+#include "shim/rpc/stored_listener.h"
 
 #define TYPE "DRAPlugin" /* pkg/kubelet/pluginmanager's type of DRA drivers */
 #define HEALTH_SERVICE "v1alpha1.DRAResourceHealth"
@@ -49,6 +50,7 @@ struct stand_in {
     size_t services_len;
     char **own_services; /* as the driver registered them */
     size_t own_services_len;
+    Bridge__V1__Driver message;
     char *endpoint_name, *endpoint_path;
     struct kept_server *endpoint;
     struct door door;
@@ -286,6 +288,15 @@ bool stand_in_is_left(const struct stand_in_world *world, const char *name)
     return is;
 }
 
+bool stand_in_is_kept(const struct stand_in_world *world, const char *name)
+{
+    char *endpoint_name = endpoint_name_of(world, name);
+    bool is = endpoint_name && stored_listener_handed(world->store, endpoint_name);
+
+    free(endpoint_name);
+    return is;
+}
+
 struct stand_in *stand_in_new(const struct stand_in_world *world, const char *name,
                               char *const *services, size_t services_len)
 {
@@ -306,6 +317,11 @@ struct stand_in *stand_in_new(const struct stand_in_world *world, const char *na
     stand_in->world = world;
     stand_in->name = must(strdup(name));
     set_services(stand_in, services, services_len);
+    bridge__v1__driver__init(&stand_in->message);
+    stand_in->message.name = stand_in->name;
+    stand_in->message.services = stand_in->own_services;
+    stand_in->message.n_services = services_len;
+    stand_in->message.serves = true;
     stand_in->endpoint_name = endpoint_name;
     stand_in->endpoint_path = path_join(world->endpoint_dir, endpoint_name);
     stand_in->calls =
@@ -348,6 +364,11 @@ bool stand_in_is_idle(const struct stand_in *stand_in)
 const char *stand_in_name(const struct stand_in *stand_in)
 {
     return stand_in->name;
+}
+
+Bridge__V1__Driver *stand_in_message(struct stand_in *stand_in)
+{
+    return &stand_in->message;
 }
 
 bool stand_in_has_services(const struct stand_in *stand_in, char *const *services,

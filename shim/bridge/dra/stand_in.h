@@ -16,6 +16,7 @@
 
 #include <uv.h>
 
+#include "cri-proto/bridge_v1.pb-c.h"
 #include "shim/bridge/feed_client.h"
 #include "shim/fd_store.h"
 #include "shim/health_words.h"
@@ -41,6 +42,9 @@ struct stand_in_world {
 /* Whether the kubelet has a connection to the endpoint of a process before, with which
  * stand_in_new() would go on. */
 bool stand_in_is_left(const struct stand_in_world *world, const char *name);
+/* Whether a process before has left its endpoint's socket, with which stand_in_new() would go
+ * on. */
+bool stand_in_is_kept(const struct stand_in_world *world, const char *name);
 
 /* `services` as the driver registered them, in its order. NULL: there is no room for its sockets'
  * paths; said in the log. */
@@ -55,6 +59,8 @@ bool stand_in_is_registered(const struct stand_in *stand_in);
 /* Whether no call of the kubelet's is under way. */
 bool stand_in_is_idle(const struct stand_in *stand_in);
 const char *stand_in_name(const struct stand_in *stand_in);
+/* As it was made, with the driver's own services; borrowed. */
+Bridge__V1__Driver *stand_in_message(struct stand_in *stand_in);
 bool stand_in_has_services(const struct stand_in *stand_in, char *const *services,
                            size_t services_len);
 

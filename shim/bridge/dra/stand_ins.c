@@ -61,6 +61,7 @@ static void withdraw(struct stand_ins *stand_ins, size_t i, const char *why)
     stand_ins->confirmed[i] = stand_ins->confirmed[stand_ins->len];
     stand_ins->registered[i] = stand_ins->registered[stand_ins->len];
     stand_ins->moved_ms[i] = stand_ins->moved_ms[stand_ins->len];
+    stand_ins->ops->shown(stand_ins->user);
 }
 
 /* Of one that is gone: what it said does not count for the one that comes. */
@@ -90,6 +91,7 @@ static void add(struct stand_ins *stand_ins, const Bridge__V1__Driver *message)
     stand_ins->moved_ms[i] = 0;
     stand_ins->len++;
     log_info("driver %s: shown to the kubelet", message->name);
+    stand_ins->ops->shown(stand_ins->user);
 }
 
 static void show(struct stand_ins *stand_ins, const Bridge__V1__Driver *message)
@@ -171,6 +173,7 @@ static void note_moved(struct stand_ins *stand_ins, const Bridge__V1__WatchDrive
             continue;
         stand_ins->moved_ms[i] = since_when(stand_ins, found);
         stand_in_end_health(stand_ins->shown[i]);
+        stand_ins->ops->shown(stand_ins->user);
     }
 }
 
@@ -229,6 +232,27 @@ static void sweep(const struct stand_ins *stand_ins)
     }
     if (dir)
         closedir(dir);
+}
+
+/* One that has moved is for the daemon to tell of. */
+size_t stand_ins_shown(const struct stand_ins *stand_ins,
+                       Bridge__V1__Driver *drivers[static STAND_INS_MAX])
+{
+    size_t len = 0;
+
+    for (size_t i = 0; i < stand_ins->len; i++) {
+        if (!stand_ins->moved_ms[i])
+            drivers[len++] = stand_in_message(stand_ins->shown[i]);
+    }
+    return len;
+}
+
+void stand_ins_restore(struct stand_ins *stand_ins, Bridge__V1__Driver *const *drivers, size_t len)
+{
+    for (size_t i = 0; i < len; i++) {
+        if (stand_in_is_kept(&stand_ins->world, drivers[i]->name))
+            add(stand_ins, drivers[i]);
+    }
 }
 
 /* ---- the feed ---- */
