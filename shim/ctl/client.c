@@ -7,12 +7,17 @@
 
 #include <uv.h>
 
+#include "shim/ctl/show.h"
 #include "shim/printable.h"
 #include "shim/rpc/message.h"
 #include "shim/rpc/rpc.h"
 
+/* How often one that may listen as long as it likes looks whether anybody reads what it writes. */
+#define LOOK_MS 1000
+
 struct client {
     uv_loop_t loop;
+    uv_timer_t look;
     const char *path;
     struct rpc_channel *channel;          /* NULL: to be opened */
     char lost[RPC_STATUS_TEXT_BYTES_MAX]; /* why the last one was lost; empty: it was not */
@@ -34,6 +39,8 @@ struct client *client_new(const char *path)
         free(client);
         return NULL;
     }
+    uv_timer_init(&client->loop, &client->look);
+    client->look.data = client;
     client->path = path;
     return client;
 }
@@ -49,6 +56,7 @@ void client_free(struct client *client)
 {
     if (!client)
         return;
+    uv_close((uv_handle_t *)&client->look, NULL);
     hang_up(client);
     uv_loop_close(&client->loop);
     free(client);
@@ -96,6 +104,13 @@ static void on_done(struct rpc_call *call, const struct rpc_status *status, void
 }
 
 static const struct rpc_call_ops CALL_OPS = {.message = on_message, .done = on_done};
+
+static void on_look(uv_timer_t *timer)
+{
+    struct client *client = timer->data;
+
+    client->enough = client->enough || show_is_unread();
+}
 
 /* ---- failures, in words ---- */
 
@@ -161,8 +176,11 @@ static void call(struct client *client, const char *method, const ProtobufCMessa
     if (!rpc_channel_call(client->channel, method, request, response, client->each != NULL,
                           deadline_ms, &CALL_OPS, client))
         snprintf(client->lost, sizeof client->lost, "%s", uv_strerror(UV_ENOMEM));
+    if (client->each && deadline_ms == 0)
+        uv_timer_start(&client->look, on_look, LOOK_MS, LOOK_MS);
     while (!client->done && !client->enough && !*client->lost && uv_run(&client->loop, UV_RUN_ONCE))
         continue;
+    uv_timer_stop(&client->look);
     if (client->code == RPC_OK && !client->answer && !client->each) {
         client->code = RPC_RESOURCE_EXHAUSTED;
         snprintf(client->text, sizeof client->text, "out of memory");

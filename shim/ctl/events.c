@@ -1,5 +1,6 @@
 #include "shim/ctl/commands.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -221,7 +222,7 @@ static bool follow(const struct command_run *run, Control__V1__EventsRequest *re
     bool first = true;
 
     reading.show.one_line = true;
-    while (reading.err == 0) {
+    while (reading.err == 0 && !show_is_unread()) {
         request->after = reading.after;
         if (client_listen(run->client, CONTROL_EVENTS, &request->base,
                           &control__v1__events_response__descriptor, 0, on_response, &reading,
@@ -235,7 +236,7 @@ static bool follow(const struct command_run *run, Control__V1__EventsRequest *re
         reading.heard = false;
         sleep(AGAIN_S);
     }
-    return command_not_written(failure, reading.err);
+    return command_not_written(failure, reading.err ? reading.err : -EPIPE);
 }
 
 static bool list(const struct command_run *run, const Control__V1__EventsRequest *request,

@@ -3,7 +3,6 @@
  */
 #include <errno.h>
 #include <locale.h>
-#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -64,14 +63,6 @@ static void say(const struct client_failure *failure, const char *besides)
         fprintf(stderr, "error: %s%s\n", failure->words, besides);
 }
 
-/* Nobody reads the pipe any more: also told while nothing is written. */
-static bool is_unread(void)
-{
-    struct pollfd out = {.fd = STDOUT_FILENO};
-
-    return poll(&out, 1, 0) == 1 && out.revents & POLLERR;
-}
-
 /* On a terminal in the same place each time; elsewhere only what is new, and JSON a line each. 0 or a
  * negative errno. */
 static int repaint(const struct command_line *line, const char *text, const char *before)
@@ -79,7 +70,7 @@ static int repaint(const struct command_line *line, const char *text, const char
     if (isatty(STDOUT_FILENO) && line->format != SHOW_JSON)
         fputs("\033[H\033[2J", stdout);
     else if (before && strcmp(text, before) == 0)
-        return is_unread() ? -EPIPE : 0;
+        return show_is_unread() ? -EPIPE : 0;
     else if (before && line->format != SHOW_JSON)
         fputc('\n', stdout);
     return show_write_out(text);
@@ -103,7 +94,7 @@ static enum command_exit watch(const struct command_line *line, struct client *c
             before = text;
         } else {
             say(&failure, "");
-            err = is_unread() ? -EPIPE : 0;
+            err = show_is_unread() ? -EPIPE : 0;
         }
         if (err == 0)
             sleep(line->watch_s);

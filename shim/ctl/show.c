@@ -2,8 +2,10 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "shim/printable.h"
 
@@ -30,6 +32,13 @@ bool show_format_parse(const char *name, enum show_format *out)
 int show_write_out(const char *text)
 {
     return fputs(text, stdout) >= 0 && fflush(stdout) == 0 ? 0 : -errno;
+}
+
+bool show_is_unread(void)
+{
+    struct pollfd out = {.fd = STDOUT_FILENO};
+
+    return poll(&out, 1, 0) == 1 && out.revents & POLLERR;
 }
 
 void show_put(const struct show *show, const char *text)

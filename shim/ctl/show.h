@@ -33,6 +33,9 @@ bool show_format_parse(const char *name, enum show_format *out);
 /* To stdout, all of it, now. 0 or a negative errno; whoever read it and has gone is -EPIPE. */
 int show_write_out(const char *text);
 
+/* Nobody reads the pipe that stdout is any more: also told while nothing is written. */
+bool show_is_unread(void);
+
 /* Words of peers: a terminal is told nothing by them. */
 void show_put(const struct show *show, const char *text);
 

@@ -294,9 +294,11 @@ def test_lines_for_people(at_work, make_client, closing):
     assert f" refused        {GPU} default/web/main: container" in line
 
 
+@pytest.mark.parametrize("more", [True, False], ids=["more", "quiet"])
 @pytest.mark.parametrize("form", [["-o", "json"], []], ids=["json", "lines"])
-def test_following_ends_when_its_reader_has_enough(at_work, make_client, form):
-    """As of `events -f | head -1`: it does not go on for nobody, and hold one of the places that there are."""
+def test_following_ends_when_its_reader_has_enough(at_work, make_client, form, more):
+    """As of `events -f | head -1`: it does not go on for nobody, and hold one of the places that there are, also if
+    nothing comes to pass any more."""
     client = make_client(at_work)
     refuse_one(client, "pod-0")
     following = subprocess.Popen([CTL, "events", "-f", *form, "-s", at_work.control],
@@ -304,7 +306,8 @@ def test_following_ends_when_its_reader_has_enough(at_work, make_client, form):
     try:
         assert "pod-0" in following.stdout.readline()
         following.stdout.close()
-        refuse_one(client, "pod-1")
+        if more:
+            refuse_one(client, "pod-1")
         assert (following.wait(GENEROUS_S), following.stderr.read()) == (1, "")
     finally:
         following.kill()
