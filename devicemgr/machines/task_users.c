@@ -74,7 +74,7 @@ void task_users_add(struct tasks *tasks, struct claim *claim,
 {
     struct text pod = {0};
 
-    if (!claimed_by(claim, request))
+    if (!claimed_by(tasks->state, claim, request))
         return;
     text_add_words(&pod, request->pod_namespace, TEXT_WORDS_BYTES_MAX);
     text_add(&pod, "/");

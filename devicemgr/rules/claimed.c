@@ -24,7 +24,7 @@ static bool names_device(const struct devicemgr_create *request,
     return granted_device_named(device, request->cdi_devices, request->cdi_devices_len);
 }
 
-bool claimed_by(const struct claim *claim, const struct devicemgr_create *request)
+static bool names_any(const struct claim *claim, const struct devicemgr_create *request)
 {
     for (size_t i = 0; claim_state_kept(claim->state) && i < claim->devices.len; i++) {
         if (names_device(request, &claim->devices.v[i]))
@@ -37,7 +37,7 @@ bool claimed_any(const struct state *state, const struct devicemgr_create *reque
 {
     const struct claim *claim = request->cdi_devices_len > 0 ? state->claims.by_key : NULL;
 
-    while (claim && (strcmp(claim->driver, LIFT_DRIVER) == 0 || !claimed_by(claim, request)))
+    while (claim && (strcmp(claim->driver, LIFT_DRIVER) == 0 || !names_any(claim, request)))
         claim = claim->hh.next;
     return claim;
 }
@@ -70,6 +70,19 @@ bool claimed_by_another(const struct state *state, const struct claim *claim,
         const struct ids *theirs = other == claim ? NULL : reserved_for(state, other);
 
         if (theirs && ids_contain(theirs, pod_uid) && has_alike(other, device))
+            return true;
+    }
+    return false;
+}
+
+bool claimed_by(const struct state *state, const struct claim *claim,
+                const struct devicemgr_create *request)
+{
+    for (size_t i = 0; claim_state_kept(claim->state) && i < claim->devices.len; i++) {
+        const struct granted_device *device = &claim->devices.v[i];
+
+        if (names_device(request, device) &&
+            !claimed_by_another(state, claim, device, request->pod_uid))
             return true;
     }
     return false;

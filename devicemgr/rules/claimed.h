@@ -21,10 +21,12 @@ struct wanted;
  * device in each claim leaves open which it is.
  */
 struct look claimed_look(const struct state *state, const struct devicemgr_create *request);
-/* Whether the request names a device of the claim, or of any that the runtime is to see: what stands for
- * devices of lifted resources (lift.h) it does not. */
-bool claimed_by(const struct claim *claim, const struct devicemgr_create *request);
+/* Whether the request names a device of any claim that the runtime is to see: what stands for devices of
+ * lifted resources (lift.h) it does not. */
 bool claimed_any(const struct state *state, const struct devicemgr_create *request);
+/* Whether it names one of this claim, as far as it is not known to have the names by another one. */
+bool claimed_by(const struct state *state, const struct claim *claim,
+                const struct devicemgr_create *request);
 /* Whether the pod, of which a container has the names of this device of the claim, has them by another
  * one, as the cluster says: that is reserved for the pod, and has a device of the same names, while
  * this one is not reserved for it. */

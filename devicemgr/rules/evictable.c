@@ -30,6 +30,9 @@ struct holder {
     bool over;
     bool untold;                           /* they will be: what is tolerated is not known yet */
     const struct tolerations *tolerations; /* of a claim, as the cluster has them; NULL: none */
+    /* By the names of this device of this claim, which may be another claim's, too; NULL: not so. */
+    const struct claim *claim;
+    const struct granted_device *device;
 };
 
 /* ---- one holder ---- */
@@ -54,7 +57,9 @@ static bool look_at_taint(void *user, const struct taint *taint)
                                   .taint = *taint,
                                   .over = holder->over};
 
-    if (taint->effect != TAINT_NO_EXECUTE || is_the_clusters(holder, taint))
+    if (taint->effect != TAINT_NO_EXECUTE || is_the_clusters(holder, taint) ||
+        (holder->claim &&
+         claimed_by_another(walk->state, holder->claim, holder->device, holder->pod_uid)))
         return true;
     evictable.at_ms =
         tolerations_until_ms(tainted_tolerations(walk->state, holder->pod_uid), taint);
@@ -211,15 +216,17 @@ static void look_at_plugins(struct walk *walk)
 static void look_at_users(struct holder *holder, const struct claim *claim,
                           const struct granted_device *device)
 {
-    const struct state *state = holder->walk->state;
+    const struct pods *pods = &holder->walk->state->pods;
 
+    holder->claim = claim;
+    holder->device = device;
     for (size_t i = 0; i < claim->users_len; i++) {
-        const struct sandbox *sandbox = pods_find_sandbox(&state->pods, claim->users[i].sandbox_id);
+        const struct sandbox *sandbox = pods_find_sandbox(pods, claim->users[i].sandbox_id);
 
         holder->pod_uid = sandbox ? sandbox->pod->uid : "";
-        if (!claimed_by_another(state, claim, device, holder->pod_uid))
-            look_at(holder);
+        look_at(holder);
     }
+    holder->claim = NULL;
     for (size_t i = 0; holder->consumers && i < holder->consumers->reserved_for.len; i++) {
         holder->pod_uid = holder->consumers->reserved_for.v[i];
         look_at(holder);

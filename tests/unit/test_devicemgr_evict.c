@@ -830,36 +830,53 @@ static void claims_tolerate_by_their_allocation(void **state)
     assert_int_equal(settle(w), 1);
 }
 
+static size_t users_of(const struct world *w, const char *uid)
+{
+    return claims_find(&w->mgr->state.claims, uid, DRIVER)->users_len;
+}
+
 /* Pod u1 has the claim "c", u2 another one, whose device has the same names: it is the same, which u2
- * looks at and tolerates the taint of; or another one, that is not tainted. */
-static void who_has_the_same_names_by_another_claim_is_not_meant(void **state)
+ * looks at and tolerates the taint of; or another one, that is not tainted. `late`: that is told when
+ * both have been made. */
+static void have_the_same_names(void **state, const char *answer, bool late)
 {
     static const struct devicemgr_claim_toleration tolerates[] = {
         {DRIVER, "p", "gpu-0", {"k", "Exists", "", "NoExecute", false, 0}}};
     static const char *const u1[] = {"u1"}, *const u2[] = {"u2"};
-    static const char *const answers[] = {"gpu-0", "gpu-1:gpu-0"};
     const struct devicemgr_claim_consumers first = {.reserved_for = u1, .reserved_for_len = 1};
     const struct devicemgr_claim_consumers second = {
         .reserved_for = u2, .reserved_for_len = 1, .tolerations = tolerates, .tolerations_len = 1};
+    struct world *w = *state;
+    unsigned times[3] = {0};
 
-    for (size_t i = 0; i < sizeof answers / sizeof *answers; i++) {
-        struct world *w = *state;
-        unsigned times[3] = {0};
-
-        sandbox_ran(w, "u1", "s-u1", 0);
-        sandbox_ran(w, "u2", "s-u2", 0);
-        settle(w);
-        claim_prepared(w, 2, "d", answers[i]);
-        devicemgr_claim_consumers(w->mgr, w->now_ms, "c", &first);
-        devicemgr_claim_consumers(w->mgr, w->now_ms, "d", &second);
+    sandbox_ran(w, "u1", "s-u1", 0);
+    sandbox_ran(w, "u2", "s-u2", 0);
+    settle(w);
+    claim_prepared(w, 2, "d", answer);
+    for (int i = 0; i < 2; i++) {
+        if ((i > 0) == late) {
+            devicemgr_claim_consumers(w->mgr, w->now_ms, "c", &first);
+            devicemgr_claim_consumers(w->mgr, w->now_ms, "d", &second);
+        }
         assert_false(with_claim(w, 3));
         assert_false(with_claim_of(w, 4, "u2"));
-        taint_of(w, DRIVER, "p/gpu-0");
-        settle_of(w, times, 3);
-        assert_int_equal(times[1], 1);
-        assert_int_equal(times[2], 0);
-        assert_true(with_claim(w, 5)); /* it is refused */
-        assert_false(with_claim_of(w, 6, "u2"));
+        assert_int_equal(users_of(w, "c"), late ? 2 : 1);
+        assert_int_equal(users_of(w, "d"), late ? 2 : 1);
+    }
+    taint_of(w, DRIVER, "p/gpu-0");
+    settle_of(w, times, 3);
+    assert_int_equal(times[1], 1);
+    assert_int_equal(times[2], 0);
+    assert_true(with_claim(w, 5)); /* it is refused */
+    assert_false(with_claim_of(w, 6, "u2"));
+}
+
+static void who_has_the_same_names_by_another_claim_is_not_meant(void **state)
+{
+    static const char *const answers[] = {"gpu-0", "gpu-1:gpu-0"};
+
+    for (size_t i = 0; i < 2 * sizeof answers / sizeof *answers; i++) {
+        have_the_same_names(state, answers[i / 2], i % 2);
         world_teardown(state);
         claim_setup(state);
     }
