@@ -1,5 +1,7 @@
 """A DRA driver that is only restarted: the kubelet, which would refuse its pods for a minute, sees nothing of it."""
 
+import queue
+import threading
 import time
 
 import pytest
@@ -9,6 +11,7 @@ from waiting import GENEROUS_S, wait_until
 
 GPU = "gpu.example.com"
 MASK_S = 2
+LOST = 3  # so often a driver ends at a claim before that is refused
 
 
 @pytest.fixture
@@ -32,6 +35,33 @@ def test_a_driver_that_is_restarted_stays_at_the_kubelet(bridge, kubelet, make_d
     driver.start()
     assert asked.result().claims["c-1"].devices
     assert kubelet.instance(GPU) is instance and instance.losses() == 0
+
+
+@pytest.mark.parametrize("mask_s", [GENEROUS_S])
+def test_a_claim_at_which_it_ends_each_time_is_refused(bridge, kubelet, make_driver):
+    """Not for ever, nor are others; and the kubelet's next try is one."""
+    driver = make_driver()
+    kubelet.wait_registered(GPU)
+    fine, asked = driver.on_prepare, queue.SimpleQueue()
+
+    def ends(_claim):
+        gone = threading.Event()
+        asked.put(gone)
+        gone.wait(GENEROUS_S)
+        return "which nobody hears"
+
+    driver.on_prepare = ends
+    call = kubelet.begin(GPU, "NodePrepareResources", [claim("bad")])
+    for _ in range(LOST):
+        gone = asked.get(timeout=GENEROUS_S)
+        driver.stop_serving()
+        gone.set()
+        driver.serve()
+    assert "the driver has ended each time that it was asked" in call.result().claims["bad"].error
+    driver.on_prepare = fine
+    assert kubelet.prepare(GPU, [claim("good")])["good"].devices
+    assert driver.calls_of("NodePrepareResources") == LOST * ["bad"] + ["good"]
+    assert kubelet.prepare(GPU, [claim("bad")])["bad"].devices
 
 
 def test_a_driver_that_stays_away_is_withdrawn(bridge, kubelet, make_driver):
