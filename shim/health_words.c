@@ -194,14 +194,19 @@ static bool put(struct health_words *words, struct health_driver *driver, struct
     return true;
 }
 
+static bool is_word(const DraHealth__V1alpha1__DeviceHealth *health)
+{
+    return health->device &&
+           dra_health__v1alpha1__device_health__get_packed_size(health) <= HEALTH_WORD_BYTES_MAX;
+}
+
 bool health_words_say(struct health_words *words, const char *driver_name, uint64_t source,
                       uint64_t said_ms, const DraHealth__V1alpha1__DeviceHealth *health)
 {
     struct health_driver *driver;
     struct kept_word *kept;
 
-    if (!health->device ||
-        dra_health__v1alpha1__device_health__get_packed_size(health) > HEALTH_WORD_BYTES_MAX)
+    if (!is_word(health))
         return false;
     driver = make_driver(words, driver_name, said_ms);
     if (!driver)
@@ -257,14 +262,16 @@ void health_words_end(struct health_words *words, const char *driver_name, uint6
 bool health_words_end_one(struct health_words *words, const char *driver_name, uint64_t said_ms,
                           const DraHealth__V1alpha1__DeviceHealth *health)
 {
-    struct health_driver *driver = find_driver(words, driver_name);
-    const struct health_word *word =
-        health->device ? health_words_find(words, driver_name, health->device->pool_name,
-                                           health->device->device_name)
-                       : NULL;
+    const struct health_word *word;
+    struct health_driver *driver;
     bool is_news;
 
-    if (!word || word->over)
+    if (!is_word(health))
+        return false;
+    word = health_words_find(words, driver_name, health->device->pool_name,
+                             health->device->device_name);
+    driver = word && word->over ? NULL : make_driver(words, driver_name, said_ms);
+    if (!driver)
         return false;
     is_news = end_one(words, driver, said_ms, health);
     drop_if_empty(words, driver);

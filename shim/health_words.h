@@ -63,8 +63,9 @@ bool health_words_say(struct health_words *words, const char *driver, uint64_t s
  * there is one that is `over`, with this text. */
 void health_words_end(struct health_words *words, const char *driver, uint64_t source,
                       uint64_t now_ms, const char *message);
-/* The same of one device, in the words of who has ended it. False: nothing else is known of the
- * device. */
+/* The same of one device, in the words of who has ended it, also if nothing is known of the device:
+ * a process before may have passed something on. False: as health_words_say(), or it is over
+ * already. */
 bool health_words_end_one(struct health_words *words, const char *driver, uint64_t said_ms,
                           const DraHealth__V1alpha1__DeviceHealth *health);
 /* Forgets all of it. */

@@ -401,6 +401,19 @@ def test_a_killed_bridge_s_stream_of_health_goes_on(kept, kubelet, feed):
     assert instance.losses() == 0 and not instance.health.done()
 
 
+def test_a_killed_bridge_s_stream_hears_what_holds_no_longer(kept, kubelet, feed):
+    """Of what the process before had passed on; who has just come has heard nothing of it."""
+    instance = kubelet.wait_registered(GPU)
+    feed.say_health(GPU, word("dev-0", "too hot", health_check_timeout_seconds=3600))
+    instance.wait_said(["too hot"])
+    kept.kill()
+    feed.health = []
+    feed.say_health(GPU, word("dev-0", "its driver is away"))
+    feed.health[0].over = True
+    kept.start()
+    instance.wait_said(["too hot", "its driver is away"])
+
+
 def test_a_daemon_that_knows_of_no_health(directory, closing, kubelet, feed):
     feed.stop()
     feed.health = None

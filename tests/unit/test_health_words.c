@@ -181,14 +181,29 @@ static void one_word_may_be_over(void **state)
 
     (void)state;
     health_words_init(&words);
-    assert_false(end_one(&words, BEGIN_MS, "a"));
     assert_true(say(&words, BEGIN_MS, "a", "1"));
     assert_false(end_one(&words, BEGIN_MS, NULL));
-    assert_false(end_one(&words, BEGIN_MS, "b"));
     assert_false(end_one(&words, BEGIN_MS - 1, "a"));
     assert_true(end_one(&words, BEGIN_MS, "a"));
     assert_false(end_one(&words, BEGIN_MS + 1, "a"));
     expect_after(&words, 0, "a over");
+    health_words_fini(&words);
+}
+
+/* Whoever was told of it was so by a process before; and no longer than a word may be. */
+static void one_may_be_over_of_which_nothing_is_known(void **state)
+{
+    static char longer[HEALTH_WORD_BYTES_MAX];
+    struct health_words words;
+
+    (void)state;
+    memset(longer, 'x', sizeof longer - 1);
+    health_words_init(&words);
+    assert_true(end_one(&words, BEGIN_MS, "a"));
+    assert_false(end_one(&words, BEGIN_MS + 1, "a"));
+    assert_false(end_one(&words, BEGIN_MS, longer));
+    assert_true(say(&words, BEGIN_MS + 1, "a", "1"));
+    expect_after(&words, 0, "a 1");
     health_words_fini(&words);
 }
 
@@ -295,6 +310,7 @@ int main(void)
         cmocka_unit_test(what_a_source_has_said_may_be_over),
         cmocka_unit_test(what_is_not_fresh_is_over_without_a_word),
         cmocka_unit_test(one_word_may_be_over),
+        cmocka_unit_test(one_may_be_over_of_which_nothing_is_known),
         cmocka_unit_test(there_is_a_most_of_words),
         cmocka_unit_test(too_many_at_once_look_for_room_once),
         cmocka_unit_test(a_device_s_word_is_found),

@@ -1,6 +1,5 @@
 #include "shim/bridge/dra/health_streams.h"
 
-#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -20,6 +19,7 @@ struct kubelet_stream {
     struct health_streams *streams;
     struct kept_call *call;
     uint64_t number; /* of the last word that was sent */
+    bool resumed;
 };
 
 /* ---- the message, of words as they are ---- */
@@ -29,7 +29,8 @@ static bool is_for(const struct health_word *word, const struct kubelet_stream *
                    uint64_t now_ms)
 {
     return strcmp(word->driver, stream->streams->driver) == 0 &&
-           health_word_is_fresh(word, now_ms) && (!word->over || stream->number > 0);
+           health_word_is_fresh(word, now_ms) &&
+           (!word->over || stream->number > 0 || stream->resumed);
 }
 
 static uint8_t *put(uint8_t *at, const struct health_word *word)
@@ -92,7 +93,7 @@ static void on_cancelled(void *user)
     stream_free(user);
 }
 
-void health_streams_add(struct health_streams *streams, struct kept_call *call)
+void health_streams_add(struct health_streams *streams, struct kept_call *call, bool resumed)
 {
     struct kubelet_stream *stream;
 
@@ -103,6 +104,7 @@ void health_streams_add(struct health_streams *streams, struct kept_call *call)
     stream = must(calloc(1, sizeof *stream));
     stream->streams = streams;
     stream->call = call;
+    stream->resumed = resumed;
     LIST_INSERT_HEAD(&streams->list, stream, entry);
     streams->len++;
     kept_call_on_cancel(call, on_cancelled, stream);

@@ -7,6 +7,7 @@
 #ifndef SHIM_BRIDGE_DRA_HEALTH_STREAMS_H
 #define SHIM_BRIDGE_DRA_HEALTH_STREAMS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <sys/queue.h>
 
@@ -23,8 +24,9 @@ struct health_streams {
     size_t len;
 };
 
-/* From inside the call's handler; also for one that a process before had, which begins anew. */
-void health_streams_add(struct health_streams *streams, struct kept_call *call);
+/* From inside the call's handler; also for one that a process before had, `resumed`, which begins
+ * anew, but may have been told what holds no longer. */
+void health_streams_add(struct health_streams *streams, struct kept_call *call, bool resumed);
 
 /* Sends each what it has not got. One that has not taken the message before gets the newest with
  * the next look: to be called about every second, and when there is something new. */

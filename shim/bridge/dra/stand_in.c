@@ -81,8 +81,7 @@ static void on_health(struct kept_call *call, const ProtobufCMessage *message, v
 {
     struct stand_in *stand_in = user;
 
-    (void)message;
-    health_streams_add(&stand_in->streams, call);
+    health_streams_add(&stand_in->streams, call, !message);
 }
 
 /* A method's number is kept (kept_call.h). */
