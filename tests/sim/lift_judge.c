@@ -216,19 +216,34 @@ static bool has_any(const struct lw_had *a, size_t a_len, const struct lw_had *b
     return false;
 }
 
-/* Whether they have a device by two claims of which one only looks at it, and the shim does not know. */
-static bool looks_untold(const struct lift_world *h, const struct lw_had *a, size_t a_len,
-                         const struct lw_had *b, size_t b_len)
+/* Whether a claim of the pod's only looks at the device, and the shim does not know that. It may have
+ * it by several. */
+static bool has_untold(const struct lift_world *h, const struct lw_pod *pod,
+                       const struct lw_had *had)
 {
-    for (size_t i = 0; i < a_len; i++) {
-        for (size_t k = 0; k < b_len; k++) {
-            if (a[i].resource != b[k].resource || a[i].device != b[k].device ||
-                a[i].claim == b[k].claim || a[i].claim == LW_NO_CLAIM || b[k].claim == LW_NO_CLAIM)
-                continue;
-            if ((h->claims[a[i].claim].admin && !h->claims[a[i].claim].told) ||
-                (h->claims[b[k].claim].admin && !h->claims[b[k].claim].told))
+    for (size_t i = 0; i < pod->claims_len; i++) {
+        const struct lw_claim *claim = &h->claims[pod->claims[i]];
+
+        for (size_t k = 0; claim->admin && !claim->told && k < claim->results_len; k++) {
+            if (claim->results[k].resource == had->resource &&
+                claim->results[k].device == had->device)
                 return true;
         }
+    }
+    return false;
+}
+
+/* Whether both have a device by claims of which one only looks at it, and the shim does not know. */
+static bool looks_untold(const struct lift_world *h, const struct lw_pod *pod,
+                         const struct lw_pod *other)
+{
+    struct lw_had mine[LW_HAD], theirs[LW_HAD];
+    size_t len = all_had(h, pod, mine), theirs_len = all_had(h, other, theirs);
+
+    for (size_t i = 0; i < len; i++) {
+        if (mine[i].claim != LW_NO_CLAIM && has_any(&mine[i], 1, theirs, theirs_len) &&
+            (has_untold(h, pod, &mine[i]) || has_untold(h, other, &mine[i])))
+            return true;
     }
     return false;
 }
@@ -263,7 +278,7 @@ static bool is_holder(const struct lift_world *h, const struct lw_pod *pod, size
         if (lives && other != pod && !lift_is_in_the_way(h, pod, other) &&
             !ran_since(other, pod->containers[container].asked_ms))
             return h->rows_lost || /* it has the same claim, as the token on it does not say */
-                   looks_untold(h, mine, len, theirs, theirs_len);
+                   looks_untold(h, pod, other);
         return other == pod || has_any(mine, len, theirs, theirs_len);
     }
     return !lives;
