@@ -131,10 +131,23 @@ read_environment() { # VALUE FILE
     done
 }
 
+# systemd_release: the node's, by the name of the library that its programs share; empty: not known.
+systemd_release() {
+    local path
+    for path in "$root"{/usr,}/lib{,/*}/systemd/libsystemd-shared-*.so; do
+        [[ $path =~ -shared-([0-9]+)[^/]*$ ]] || continue
+        echo "${BASH_REMATCH[1]}"
+        return 0
+    done
+}
+
 # environment_settings FILE: "NAME <tab> VALUE" for each of its settings, as systemd reads them: a value with quotes
-# may go over several lines, which are words of it here.
+# may go over several lines, which are words of it here. Before systemd 254 a comment that ends with a backslash goes
+# on in the next line.
 environment_settings() {
-    awk -v RS='\001' '
+    local release
+    release=$(systemd_release)
+    awk -v RS='\001' -v joins="$((${release:-254} < 254))" '
         function take() {
             sub(/[ \t\r]+$/, "", name)
             if (state == "value") value = substr(value, 1, kept)
@@ -148,7 +161,7 @@ environment_settings() {
                 c = part[i]
                 blank = c ~ /[ \t\r\n]/
                 if (state == "comment") {
-                    if (c == "\\") i++
+                    if (c == "\\" && joins) i++
                     else if (c == "\n") state = ""
                 } else if (state == "" && !blank) {
                     state = c ~ /[#;]/ ? "comment" : "name"

@@ -144,9 +144,15 @@ LAYOUTS = {
         "/run/u.sock", "/lib/systemd/system/kubelet.service",
         "/usr/bin/kubelet --container_runtime_endpoint=unix:///run/u.sock"),
     "kubeadm, extra arguments over several lines": Layout(
-        kubeadm("--container-runtime-endpoint=unix:///run/a.sock",
-                extra='"--v=2\n  --container-runtime-endpoint=unix:///run/b.sock\n  --node-ip=10.0.0.1" # here\n'
-                      '; --container-runtime-endpoint=unix:///run/c.sock \\\nKUBELET_EXTRA_ARGS=--v=3\nOTHER=x'),
+        {**kubeadm("--container-runtime-endpoint=unix:///run/a.sock",
+                   extra='"--v=2\n  --container-runtime-endpoint=unix:///run/b.sock\n  --node-ip=10.0.0.1" # here\n'
+                         '; --container-runtime-endpoint=unix:///run/c.sock \\\nKUBELET_EXTRA_ARGS=--v=3\nOTHER=x'),
+         "usr/lib/x86_64-linux-gnu/systemd/libsystemd-shared-252.so": ""},
+        "/run/b.sock", "/etc/default/kubelet"),
+    "kubeadm, a systemd in which a comment is one line": Layout(
+        {**kubeadm("--container-runtime-endpoint=unix:///run/a.sock",
+                   extra="--v=2\n# until it moves \\\nKUBELET_EXTRA_ARGS=--container-runtime-endpoint=unix:///run/b.sock"),
+         "usr/lib/systemd/libsystemd-shared-255.5-1.fc40.so": ""},
         "/run/b.sock", "/etc/default/kubelet"),
     "several files of variables by a pattern": Layout(
         plain("/usr/bin/kubelet $A $B", **{
