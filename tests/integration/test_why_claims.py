@@ -206,10 +206,32 @@ def driver_failed(node):
     return "claim-c-1", answer
 
 
+def driver_lost(node):
+    """It ended three times while it was asked for this claim."""
+    driver = node.start().driver()
+    asked, ended = threading.Semaphore(0), threading.Semaphore(0)
+
+    def never_answered(_claim):
+        asked.release()
+        ended.acquire(timeout=GENEROUS_S)  # pylint: disable=consider-using-with
+        return []
+
+    driver.on_prepare = never_answered
+    call = node.begin("PrepareClaims", "c-1")
+    for _ in range(3):
+        assert asked.acquire(timeout=GENEROUS_S)  # pylint: disable=consider-using-with
+        driver.stop()
+        ended.release()
+        driver.start()
+    (answer,) = call.result(GENEROUS_S).answers
+    return "claim-c-1", answer
+
+
 # By its word; the scenarios have the names of their words.
 ROWS = {scenario.__name__.replace("_", "-"): scenario for scenario in (
     claim_names_wrong, too_many_claims, driver_away, claim_owed, other_claim_owed, claim_used, driver_busy,
-    driver_asked, claim_unstored, claim_store_failed, driver_answer_too_large, driver_failed)}
+    driver_asked, claim_unstored, claim_store_failed, driver_answer_too_large, driver_failed,
+    driver_lost)}
 # Nobody can ask a daemon of these; the device manager's own tests provoke them.
 UNSEEN = {"claims-unread": "the feed begins when the checkpoint is read",
           "too-many-claims-asked": "the feed takes fewer at once",
