@@ -2,6 +2,7 @@
 and they start, restart and go in the order that a node needs."""
 
 import concurrent.futures
+import os
 import shutil
 import threading
 import time

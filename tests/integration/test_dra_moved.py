@@ -180,6 +180,7 @@ def test_pods_come_all_the_while(shim, bridge, kubelet, make_driver, make_direct
     arrivals.wait_more()
     ours.start()
     wait_until(lambda: len([one for one in kubelet.instances if one.is_connected()]) == 2, "ours is shown again")
+    arrivals.wait_more()  # by ours: what the other one is still asked would end with it
     direct.stop()
     wait_until(lambda: str(direct.endpoint) not in [one.endpoint for one in kubelet.instances], "ours is the only one")
     arrivals.wait_more()
