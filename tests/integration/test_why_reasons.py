@@ -51,6 +51,7 @@ class Node:
         self.shim = self._make_shim(metrics={"listen": str(self.metrics)}, **settings)
         wait_until(lambda: accepts(self.shim.control), "the control socket is there")
         self.client = self._make_client(self.shim)
+        self.shim.wait_log("runtime listed")  # before that it is in the way of all
         if devices:
             self.plugin = self._make_plugin(self.shim, GPU, devices)
             self.shim.wait_log("devices healthy")
