@@ -24,11 +24,10 @@ static bool is_user(const struct claim *claim, const struct claim_user *user)
 static bool look_alike(const struct claim *claim, const struct claim *other)
 {
     for (size_t i = 0; i < claim->devices.len; i++) {
-        for (size_t k = 0; k < other->devices.len; k++) {
-            if (claim->devices.v[i].cdi.len > 0 &&
-                granted_named_alike(&claim->devices.v[i], &other->devices.v[k]))
-                return true;
-        }
+        const struct granted_device *device = &claim->devices.v[i];
+
+        if (device->cdi.len > 0 && granted_has_alike(&other->devices, device))
+            return true;
     }
     return false;
 }

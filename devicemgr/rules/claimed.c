@@ -18,37 +18,28 @@ static bool is_named(const struct devicemgr_create *request, size_t first, const
     return false;
 }
 
-static bool names_device(const struct devicemgr_create *request,
-                         const struct granted_device *device)
+/* The first of the claim's devices from `*at` on that the request names, behind which `*at` is then;
+ * NULL: there is none. */
+static const struct granted_device *next_named(const struct claim *claim,
+                                               const struct devicemgr_create *request, size_t *at)
 {
-    return granted_device_named(device, request->cdi_devices, request->cdi_devices_len);
-}
+    while (claim_state_kept(claim->state) && *at < claim->devices.len) {
+        const struct granted_device *device = &claim->devices.v[(*at)++];
 
-static bool names_any(const struct claim *claim, const struct devicemgr_create *request)
-{
-    for (size_t i = 0; claim_state_kept(claim->state) && i < claim->devices.len; i++) {
-        if (names_device(request, &claim->devices.v[i]))
-            return true;
+        if (granted_device_named(device, request->cdi_devices, request->cdi_devices_len))
+            return device;
     }
-    return false;
+    return NULL;
 }
 
 bool claimed_any(const struct state *state, const struct devicemgr_create *request)
 {
     const struct claim *claim = request->cdi_devices_len > 0 ? state->claims.by_key : NULL;
 
-    while (claim && (strcmp(claim->driver, LIFT_DRIVER) == 0 || !names_any(claim, request)))
+    while (claim &&
+           (strcmp(claim->driver, LIFT_DRIVER) == 0 || !next_named(claim, request, &(size_t){0})))
         claim = claim->hh.next;
     return claim;
-}
-
-static bool has_alike(const struct claim *claim, const struct granted_device *device)
-{
-    for (size_t i = 0; claim_state_kept(claim->state) && i < claim->devices.len; i++) {
-        if (granted_named_alike(&claim->devices.v[i], device))
-            return true;
-    }
-    return false;
 }
 
 /* NULL: nothing was told of who may use it. */
@@ -69,7 +60,8 @@ bool claimed_by_another(const struct state *state, const struct claim *claim,
     for (const struct claim *other = claim->of->first; other; other = other->next) {
         const struct ids *theirs = other == claim ? NULL : reserved_for(state, other);
 
-        if (theirs && ids_contain(theirs, pod_uid) && has_alike(other, device))
+        if (theirs && ids_contain(theirs, pod_uid) && claim_state_kept(other->state) &&
+            granted_has_alike(&other->devices, device))
             return true;
     }
     return false;
@@ -78,14 +70,13 @@ bool claimed_by_another(const struct state *state, const struct claim *claim,
 bool claimed_by(const struct state *state, const struct claim *claim,
                 const struct devicemgr_create *request)
 {
-    for (size_t i = 0; claim_state_kept(claim->state) && i < claim->devices.len; i++) {
-        const struct granted_device *device = &claim->devices.v[i];
+    const struct granted_device *device;
+    size_t at = 0;
 
-        if (names_device(request, device) &&
-            !claimed_by_another(state, claim, device, request->pod_uid))
-            return true;
-    }
-    return false;
+    do
+        device = next_named(claim, request, &at);
+    while (device && claimed_by_another(state, claim, device, request->pod_uid));
+    return device;
 }
 
 /* ---- the runtime ---- */
@@ -220,10 +211,11 @@ static void look_at_device(const struct state *state, const struct devicemgr_cre
 static void look_at_holders(const struct state *state, const struct devicemgr_create *request,
                             const struct claim *claim, struct look *look)
 {
-    for (size_t i = 0; i < claim->devices.len && look->step == LOOK_GO; i++) {
-        if (names_device(request, &claim->devices.v[i]))
-            look_at_device(state, request, claim, &claim->devices.v[i], look);
-    }
+    const struct granted_device *device;
+    size_t at = 0;
+
+    while (look->step == LOOK_GO && (device = next_named(claim, request, &at)))
+        look_at_device(state, request, claim, device, look);
 }
 
 /* ---- lifted resources ---- */

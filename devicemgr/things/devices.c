@@ -30,6 +30,13 @@ const struct device *devices_find(const struct devices *devices, const char *id)
     return device;
 }
 
+_Static_assert(offsetof(struct device, id) == 0, "ids_place() takes it for its id");
+
+size_t devices_place(const struct devices *devices, const char *id, bool behind)
+{
+    return ids_place(devices->items, devices->len, sizeof *devices->items, id, behind);
+}
+
 size_t devices_bytes_of(const char *id, size_t nodes_len)
 {
     return sizeof(struct device) + strlen(id) + 1 + nodes_len * sizeof(int64_t);

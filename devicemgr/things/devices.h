@@ -64,5 +64,7 @@ bool devices_update(struct devices *devices, uint64_t now_ms, const struct devic
                     size_t entries_len, struct devices_change *change);
 /* NULL: not listed. */
 const struct device *devices_find(const struct devices *devices, const char *id);
+/* Of the first in `items` that does not come before `id`, and, with `behind`, is not it either. */
+size_t devices_place(const struct devices *devices, const char *id, bool behind);
 
 #endif

@@ -125,6 +125,15 @@ bool granted_named_alike(const struct granted_device *a, const struct granted_de
     return are_in(&a->cdi, &b->cdi) && are_in(&b->cdi, &a->cdi);
 }
 
+bool granted_has_alike(const struct granted *granted, const struct granted_device *device)
+{
+    for (size_t i = 0; i < granted->len; i++) {
+        if (granted_named_alike(&granted->v[i], device))
+            return true;
+    }
+    return false;
+}
+
 bool granted_same(const struct granted *a, const struct granted *b)
 {
     return has_all(a, b) && has_all(b, a);

@@ -47,6 +47,8 @@ const struct granted_device *granted_find(const struct granted *granted,
                                           const struct granted_device *sought);
 /* Whether both have the same CDI names, in any order. */
 bool granted_named_alike(const struct granted_device *a, const struct granted_device *b);
+/* Whether one of the list has the same CDI names as this one. */
+bool granted_has_alike(const struct granted *granted, const struct granted_device *device);
 /* Whether both are the same devices, in any order. */
 bool granted_same(const struct granted *a, const struct granted *b);
 

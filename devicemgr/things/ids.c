@@ -75,6 +75,22 @@ bool ids_add_new(struct ids *ids, const char *id)
     return true;
 }
 
+size_t ids_place(const void *items, size_t len, size_t bytes, const char *id, bool behind)
+{
+    size_t from = 0;
+
+    while (from < len) {
+        size_t middle = from + (len - from) / 2;
+        const char *at = *(char *const *)((const char *)items + middle * bytes);
+
+        if (strverscmp(at, id) < (behind ? 1 : 0))
+            from = middle + 1;
+        else
+            len = middle;
+    }
+    return from;
+}
+
 bool ids_equal(const struct ids *a, const struct ids *b)
 {
     if (a->len != b->len)

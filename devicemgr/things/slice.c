@@ -52,22 +52,24 @@ static bool has(const struct slice *slice, const char *driver, const char *pool,
            ids_contain(&slice->devices, device);
 }
 
-bool slices_have(const struct slices *table, const char *driver, const char *pool,
-                 const char *device)
+static bool some_has(const struct slices *table, bool apart, const char *driver, const char *pool,
+                     const char *device)
 {
     const struct slice *slice = table->by_uid;
 
-    while (slice && !has(slice, driver, pool, device))
+    while (slice && ((apart && !slice->apart) || !has(slice, driver, pool, device)))
         slice = slice->hh.next;
     return slice;
+}
+
+bool slices_have(const struct slices *table, const char *driver, const char *pool,
+                 const char *device)
+{
+    return some_has(table, false, driver, pool, device);
 }
 
 bool slices_apart(const struct slices *table, const char *driver, const char *pool,
                   const char *device)
 {
-    const struct slice *slice = table->by_uid;
-
-    while (slice && !(slice->apart && has(slice, driver, pool, device)))
-        slice = slice->hh.next;
-    return slice;
+    return some_has(table, true, driver, pool, device);
 }

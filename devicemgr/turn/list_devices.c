@@ -38,27 +38,6 @@ struct telling {
     size_t holders_len;
 };
 
-/* ---- places in lists that are in natural order of ids ---- */
-
-_Static_assert(offsetof(struct device, id) == 0, "it begins with its id, as an id does");
-
-/* The first that comes after `id`; each begins with a pointer to its id. */
-static size_t place_after(const void *items, size_t len, size_t bytes, const char *id)
-{
-    size_t from = 0;
-
-    while (from < len) {
-        size_t middle = from + (len - from) / 2;
-        const char *at = *(char *const *)((const char *)items + middle * bytes);
-
-        if (strverscmp(at, id) <= 0)
-            from = middle + 1;
-        else
-            len = middle;
-    }
-    return from;
-}
-
 /* ---- one device ---- */
 
 static void add_holder(struct telling *telling, const char *uid, const char *container,
@@ -157,7 +136,7 @@ static void add_source(struct telling *telling, const struct ids *ids, const cha
     telling->sources[telling->sources_len++] =
         (struct source){.ids = ids->v,
                         .len = ids->len,
-                        .at = after ? place_after(ids->v, ids->len, sizeof *ids->v, after) : 0};
+                        .at = after ? ids_place(ids->v, ids->len, sizeof *ids->v, after, true) : 0};
 }
 
 static void find_sources(struct telling *telling, const char *after)
@@ -276,8 +255,7 @@ static bool tell_resource(struct telling *telling, const struct resource *resour
 
     telling->resource = resource;
     telling->exclusive = state_settings_of(telling->state, resource->name)->exclusive;
-    telling->at =
-        after ? place_after(devices->items, devices->len, sizeof *devices->items, after) : 0;
+    telling->at = after ? devices_place(devices, after, true) : 0;
     telling->sources_len = 0;
     find_sources(telling, after);
     do {

@@ -184,22 +184,6 @@ static void unhealthy_go_on(struct unhealthy *unhealthy)
     }
 }
 
-/* The first device that is not before this id. */
-static size_t place_of(const struct devices *devices, const char *id)
-{
-    size_t from = 0, len = devices->len;
-
-    while (from < len) {
-        size_t middle = from + (len - from) / 2;
-
-        if (strverscmp(devices->items[middle].id, id) < 0)
-            from = middle + 1;
-        else
-            len = middle;
-    }
-    return from;
-}
-
 /* At the first one that may be meant. */
 static void unhealthy_init(struct unhealthy *unhealthy, const struct state *state,
                            const struct devicemgr_which *which)
@@ -212,7 +196,7 @@ static void unhealthy_init(struct unhealthy *unhealthy, const struct state *stat
            strverscmp(unhealthy->resources.v[unhealthy->resource], which->after[0]) < 0)
         unhealthy->resource++;
     resource = which->after ? resources_find(state->resources, which->after[0]) : NULL;
-    unhealthy->at = resource ? place_of(&resource->devices, which->after[1]) : 0;
+    unhealthy->at = resource ? devices_place(&resource->devices, which->after[1], false) : 0;
     unhealthy_go_on(unhealthy);
 }
 
