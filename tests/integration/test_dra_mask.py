@@ -52,15 +52,17 @@ def test_a_claim_at_which_it_ends_each_time_is_refused(bridge, kubelet, make_dri
 
     driver.on_prepare = ends
     call = kubelet.begin(GPU, "NodePrepareResources", [claim("bad")])
-    for _ in range(LOST):
-        gone = asked.get(timeout=GENEROUS_S)
+    call.add_done_callback(lambda _: asked.put(None))
+    while gone := asked.get(timeout=GENEROUS_S):
         driver.stop_serving()
         gone.set()
         driver.serve()
     assert "the driver has ended each time that it was asked" in call.result().claims["bad"].error
     driver.on_prepare = fine
     assert kubelet.prepare(GPU, [claim("good")])["good"].devices
-    assert driver.calls_of("NodePrepareResources") == LOST * ["bad"] + ["good"]
+    times = len(driver.calls_of("NodePrepareResources")) - 1
+    assert driver.calls_of("NodePrepareResources") == times * ["bad"] + ["good"]
+    assert 1 < times <= LOST  # one that arrives as the driver ends may be lost before that sees it
     assert kubelet.prepare(GPU, [claim("bad")])["bad"].devices
 
 
