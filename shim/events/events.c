@@ -40,7 +40,7 @@ struct events {
     uint8_t *unwritten; /* records that the file has not */
     size_t unwritten_len;
     size_t file_bytes; /* how long the file is */
-    bool rewrite;      /* it is not what it should be */
+    bool rewrite;      /* it is not what it should be, nor will be by what is under way */
     char trouble[TROUBLE_BYTES_MAX];
     uint64_t trouble_ms;
 
@@ -168,6 +168,11 @@ static void on_write(uv_work_t *work)
                                                         events->bytes, events->bytes_len);
 }
 
+static bool is_to_be_written(const struct events *events)
+{
+    return events->rewrite || events->unwritten_len > 0;
+}
+
 static void finish(struct events *events);
 static void write_next(struct events *events);
 
@@ -181,7 +186,6 @@ static void on_written(uv_work_t *work, int status)
     free(events->bytes);
     if (events->err == 0) {
         events->file_bytes = (events->replaces ? 0 : events->file_bytes) + events->bytes_len;
-        events->rewrite = false;
         note_success(events);
     } else if (stale) {
         events->rewrite = true; /* somebody has touched it */
@@ -195,7 +199,7 @@ static void on_written(uv_work_t *work, int status)
         finish(events);
     else if (events->trouble[0])
         set_timer(events, EVENTS_RETRY_MS);
-    else if (events->unwritten_len > 0)
+    else if (is_to_be_written(events))
         set_timer(events, EVENTS_BATCH_MS);
 }
 
@@ -228,6 +232,7 @@ static void write_next(struct events *events)
     const struct event *last;
 
     events->replaces = events->rewrite || is_long(events);
+    events->rewrite = false;
     if (events->replaces) {
         take_all(events);
     } else {
@@ -247,7 +252,7 @@ static void on_timer(uv_timer_t *timer)
 {
     struct events *events = timer->data;
 
-    if (!events->busy && events->loaded && (events->rewrite || events->unwritten_len > 0))
+    if (!events->busy && events->loaded && is_to_be_written(events))
         write_next(events);
 }
 
@@ -263,7 +268,8 @@ static void take(struct events *events, struct event *event, bool again)
     taken = ring_put(&events->ring, event, again);
     if (!taken)
         return;
-    if (events->trouble[0]) { /* all that is kept is to be written */
+    if (events->trouble[0]) {   /* all that is kept is to be written, */
+        events->rewrite = true; /* also if what is under way, without this one, succeeds */
         if (!events->busy)
             show(events, taken->id);
         return;
@@ -409,7 +415,7 @@ static void on_closed(uv_handle_t *handle)
 /* Once more, with what is not written. */
 static void finish(struct events *events)
 {
-    if (events->unwritten_len > 0 && !events->trouble[0])
+    if (is_to_be_written(events) && !events->trouble[0])
         write_next(events);
     else
         uv_close((uv_handle_t *)&events->timer, on_closed);

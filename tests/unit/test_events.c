@@ -1,12 +1,15 @@
 /* shim/events/events.c: events over restarts, disks that do not take them, and who watches. */
 #include "tests/unit/test_wait.h"
 
+#include <semaphore.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "shim/events/events.h"
+
+#define WORKERS 4 /* libuv's, unless it is told otherwise */
 
 struct fixture {
     struct world *world;
@@ -15,6 +18,10 @@ struct fixture {
     char path[PATH_MAX], told[PATH_MAX];
     bool stopped;
     unsigned more;
+    uv_work_t held[WORKERS];
+    unsigned held_len; /* workers that are busy with nothing */
+    sem_t go_on;
+    bool passed; /* the time */
 };
 
 static void on_more(void *user)
@@ -266,6 +273,105 @@ static void a_disk_that_takes_them_again_has_all_that_was_told(void **state)
     stop(f);
 }
 
+/* ---- a disk that hangs ---- */
+
+static void on_held(uv_work_t *work)
+{
+    sem_wait(&((struct fixture *)work->data)->go_on);
+}
+
+static void on_let_go(uv_work_t *work, int status)
+{
+    (void)status;
+    ((struct fixture *)work->data)->held_len--;
+}
+
+static void on_closed(uv_handle_t *timer)
+{
+    ((struct fixture *)timer->data)->passed = true;
+}
+
+static void on_passed(uv_timer_t *timer)
+{
+    uv_close((uv_handle_t *)timer, on_closed);
+}
+
+/* What the events' timer has a worker write by then is under way, until disk_goes_on(). */
+static void disk_hangs(struct fixture *f, uint64_t ms)
+{
+    uv_timer_t timer = {.data = f};
+
+    sem_init(&f->go_on, 0, 0);
+    for (; f->held_len < WORKERS; f->held_len++) {
+        f->held[f->held_len].data = f;
+        uv_queue_work(&f->world->loop, &f->held[f->held_len], on_held, on_let_go);
+    }
+    f->passed = false;
+    uv_timer_init(&f->world->loop, &timer);
+    uv_timer_start(&timer, on_passed, ms, 0);
+    WAIT(f->world, f->passed);
+}
+
+static void disk_goes_on(struct fixture *f)
+{
+    for (int i = 0; i < WORKERS; i++)
+        sem_post(&f->go_on);
+    WAIT(f->world, f->held_len == 0);
+    sem_destroy(&f->go_on);
+}
+
+/* More than is kept for a write comes while one is under way. */
+static void what_comes_while_the_disk_hangs_is_kept(void **state)
+{
+    struct fixture *f = *state;
+    char text[EVENTS_TEXT_BYTES_MAX], resource[32];
+    struct event_said said = {.kind = "lost", .resource = resource, .text = text};
+    const uint64_t many = EVENTS_BYTES_MAX / EVENTS_TEXT_BYTES_MAX + 1;
+    uint64_t first;
+
+    memset(text, 'a', sizeof text - 1);
+    text[sizeof text - 1] = '\0';
+    start(f);
+    say(f, "lost", "first");
+    disk_hangs(f, 2 * EVENTS_BATCH_MS);
+    for (uint64_t i = 0; i < many; i++) {
+        snprintf(resource, sizeof resource, "r%llu", (unsigned long long)i);
+        events_say(f->events, &said);
+    }
+    assert_int_equal(events_last(f->events), 0);
+    disk_goes_on(f);
+    WAIT(f->world, events_last(f->events) == 1 + many);
+    first = events_after(f->events, 0)->id; /* of those there is room for */
+    stop(f);
+    start(f);
+    assert_int_equal(events_last(f->events), 1 + many);
+    assert_int_equal(events_after(f->events, 0)->id, first);
+    stop(f);
+}
+
+/* A disk that took nothing takes what is tried again, while the next one comes. */
+static void what_comes_while_it_is_tried_again_is_kept(void **state)
+{
+    struct fixture *f = *state;
+    uint64_t since_ms;
+
+    start(f);
+    assert_int_equal(mkdir(f->path, 0700), 0);
+    say(f, "lost", "a");
+    WAIT(f->world, events_trouble(f->events, &since_ms));
+    disk_hangs(f, 2 * EVENTS_RETRY_MS);
+    assert_int_equal(rmdir(f->path), 0);
+    say(f, "lost", "b");
+    disk_goes_on(f);
+    WAIT(f->world, !events_trouble(f->events, &since_ms));
+    WAIT(f->world, events_last(f->events) == 2);
+    stop(f);
+    start(f);
+    assert_int_equal(events_last(f->events), 2);
+    assert_string_equal(events_after(f->events, 1)->resource, "b");
+    stop(f);
+}
+
 /* What comes again and again makes it no longer than it may be. */
 static void the_file_is_bounded(void **state)
 {
@@ -308,6 +414,9 @@ int main(void)
         cmocka_unit_test_setup_teardown(ids_told_without_a_disk_are_not_told_again, setup,
                                         teardown),
         cmocka_unit_test_setup_teardown(a_disk_that_takes_them_again_has_all_that_was_told, setup,
+                                        teardown),
+        cmocka_unit_test_setup_teardown(what_comes_while_the_disk_hangs_is_kept, setup, teardown),
+        cmocka_unit_test_setup_teardown(what_comes_while_it_is_tried_again_is_kept, setup,
                                         teardown),
         cmocka_unit_test_setup_teardown(the_file_is_bounded, setup, teardown),
     };
