@@ -147,19 +147,6 @@ static void on_reported(void *user, bool taken)
 
 /* ---- objects ---- */
 
-static void put(struct watched *watched, const json_t *object)
-{
-    struct agent *agent = watched->agent;
-    int result = object_put(&agent->facts, watched->kind, object);
-
-    if (result == -ENOSPC && !agent->told_full) {
-        agent->told_full = true;
-        log_warning("there is more in the cluster of this node than can be kept");
-    }
-    if (result == 1)
-        report_soon(agent);
-}
-
 static void on_list_began(void *user)
 {
     struct watched *watched = user;
@@ -180,6 +167,21 @@ static void report_gone(struct agent *agent)
     if (!daemon_feed_alive(agent->feed))
         facts_tell(&agent->facts, false, forget, NULL);
     report_soon(agent);
+}
+
+static void put(struct watched *watched, const json_t *object)
+{
+    struct agent *agent = watched->agent;
+    int result = object_put(&agent->facts, watched->kind, object);
+
+    if (result == -ENOSPC && !agent->told_full) {
+        agent->told_full = true;
+        log_warning("there is more in the cluster of this node than can be kept");
+    }
+    if (result == 1)
+        report_soon(agent);
+    else if (result == -ENOSPC)
+        report_gone(agent); /* what was known of it */
 }
 
 static void on_deleted(void *user, const json_t *object)

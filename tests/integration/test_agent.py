@@ -163,6 +163,20 @@ def test_what_anybody_writes_into_annotations_takes_no_room(server, feed, make_a
     assert len([key for key in feed.facts if key[0] == proto.POD]) == 40
 
 
+def test_one_that_grows_too_large_is_known_no_more(running, server, feed):
+    """The daemon hears of it at once, and does not go on by what was so before."""
+    server.put("resourceslices", slice_of("s1"))
+    feed.wait_fact(proto.SLICE, "uid-s1")
+    one = slice_of("s1")
+    one["spec"]["devices"] = [
+        {"name": f"gpu-{number}", "taints": [{"key": f"example.com/{'x' * 40}-{i}", "value": "y" * 63, "effect": "NoSchedule"}
+                                             for i in range(16)]} for number in range(64)]
+    server.put("resourceslices", one)
+    feed.wait_gone(proto.SLICE, "uid-s1")
+    server.put("resourceslices", slice_of("s1"))
+    feed.wait_fact(proto.SLICE, "uid-s1")
+
+
 def test_one_connection_for_all_of_it(running, server, feed):
     feed.order(wipe_slices=proto.WipeSlices(driver="x.example"))
     assert server.open == 1
