@@ -50,7 +50,7 @@ class AttackedNode(ClaimsNode):
         super().stop()
 
     def come(self, claims):
-        with self._scheduling:
+        with self.scheduling:
             name = f"pod-{self.came}"
             self.server.put("pods", {
                 "metadata": {"name": name, "namespace": "default", "uid": name}, "status": {"phase": "Running"},
@@ -62,7 +62,7 @@ class AttackedNode(ClaimsNode):
 
     def _follow(self):
         while not self._over.wait(0.02):
-            with self._scheduling:
+            with self.scheduling:
                 for (_namespace, name), one in list(self.server.objects["pods"].items()):
                     pod = self.kubelet.pods.get(name)
                     if pod is None or pod.gone:

@@ -84,7 +84,7 @@ class ClaimsNode(Parts):
         self.allocations = {}  # {(claim uid, driver): device}
         self._claims = {}      # by uid
         self._numbers = itertools.count()
-        self._scheduling = threading.RLock()  # what the API server has, and whether it serves
+        self.scheduling = threading.RLock()  # what the API server has, and whether it serves
         self.server = ApiServer(self.directory / "pki")
         self.server.start()
         self.server.put("nodes", {"metadata": {"name": NODE}, "spec": {}, "status": {}})
@@ -137,7 +137,7 @@ class ClaimsNode(Parts):
 
     def publish(self):
         """The slices of the drivers, if they are not there."""
-        with self._scheduling:
+        with self.scheduling:
             for name, where in ((GPU, {"nodeName": NODE}), (NIC, {"allNodes": True})):
                 if not self.server.get("resourceslices", f"slice-{name}"):
                     self.server.put("resourceslices", {"metadata": {"name": f"slice-{name}"}, "spec": {
@@ -146,17 +146,17 @@ class ClaimsNode(Parts):
 
     def restart_server(self, pause):
         """Of the API: its connections are torn off, and what it has stays."""
-        with self._scheduling:
+        with self.scheduling:
             self.server.stop()
         pause()
-        with self._scheduling:
+        with self.scheduling:
             self.server.start()
 
     # ---- claims and pods ----
 
     def claim(self, *drivers):
         """A new one, with a device of each."""
-        with self._scheduling:
+        with self.scheduling:
             held = {device for claim in self._claims.values() if not self._is_over(claim)
                     for device in self._devices_of_claim(claim)}
             free = {name: next(one for one in _DEVICES[name] if (name, one) not in held) for name in drivers}

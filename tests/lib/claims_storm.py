@@ -107,14 +107,18 @@ class Storm:
     # ---- what happens besides ----
 
     def _come(self, rng):
-        """A pod of one to three claims, each of one driver or both, new or another pod's."""
-        live = self._kubelet.live()
-        if len(live) >= _PODS_MAX:
-            return
-        shared = sorted({one for pod in live for one in pod.claims}, key=lambda one: one.uid)
-        claims = set(rng.sample(shared, min(len(shared), rng.choice([0, 0, 1, 2]))))
-        self._add_claims(claims, max(rng.randint(1, 3) - len(claims), 0 if claims else 1), rng)
-        self._node.come(sorted(claims, key=lambda one: one.uid))
+        """A pod of one to three claims, each of one driver or both, new or another pod's, which may go meanwhile: what its
+        claims have is given to nobody before this one is there."""
+        with self._node.scheduling:
+            if len(self._kubelet.live()) >= _PODS_MAX:
+                return
+            claims, others = set(), rng.choice([0, 0, 1, 2])
+            self._add_claims(claims, max(rng.randint(1, 3) - others, 0), rng)
+            shared = sorted({one for pod in self._kubelet.live() for one in pod.claims}, key=lambda one: one.uid)
+            claims |= set(rng.sample(shared, min(len(shared), others)))
+            if not claims:
+                self._add_claims(claims, 1, rng)
+            self._node.come(sorted(claims, key=lambda one: one.uid))
 
     def _add_claims(self, claims, count, rng):
         kinds = rng.choice([[(GPU,)], [(GPU,), (NIC,), (GPU, NIC)]])

@@ -47,7 +47,7 @@ class LiftNode(ClaimsNode):
     def up(self, part):
         """A kubelet that starts deletes the slices of its node."""
         super().up(part)
-        with self._scheduling:
+        with self.scheduling:
             for _, name in list(self.server.objects["resourceslices"]) if part == "kubelet" else ():
                 self.server.remove("resourceslices", name)
 
@@ -63,7 +63,7 @@ class LiftNode(ClaimsNode):
     # ---- claims and pods ----
 
     def claim(self, count=1):
-        with self._scheduling:
+        with self.scheduling:
             self._release()
             uid = f"c-{next(self._numbers)}"
             try:
@@ -81,7 +81,7 @@ class LiftNode(ClaimsNode):
             del self._allocated[uid]
 
     def forget(self):
-        with self._scheduling:
+        with self.scheduling:
             self._release()
         super().forget()
 

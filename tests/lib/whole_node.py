@@ -143,7 +143,7 @@ class WholeNode(AttackedNode):
                              if pod.gone and not any(one.uid in self._claims and not self._is_over(one) for one in pod.claims)])
 
     def _forget_objects(self):
-        with self._scheduling:
+        with self.scheduling:
             self.server.cut_off.clear()
             for namespace, name in list(self.server.objects["events"])[:-_EVENTS_MAX]:
                 self.server.remove("events", name, namespace)
