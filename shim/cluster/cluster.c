@@ -232,6 +232,8 @@ static void take_state(struct cluster *cluster, const Agent__V1__State *state)
     if (complete[AGENT__V1__KIND__SLICE] && complete[AGENT__V1__KIND__TAINT_RULE])
         core_news_taints_told(&cluster->news);
     pools_complete(&cluster->pools, complete[AGENT__V1__KIND__SLICE]);
+    if (state->reached && !cluster->state.reached)
+        cluster_orders_reached(&cluster->orders);
     cluster->state.reached = state->reached;
     utf8_copy(cluster->state.node, sizeof cluster->state.node, state->node_name);
     utf8_copy(cluster->state.trouble, sizeof cluster->state.trouble, state->trouble);

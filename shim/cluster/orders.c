@@ -26,6 +26,7 @@ struct cluster_order {
     cluster_order_done *done;
     void *user;
     unsigned tries;
+    unsigned unhurried;  /* so many tries are to fail before it is hurried (again) */
     uint64_t at_ms;      /* SENT, LATER: when it is due again */
     bool told;           /* that it was refused, which it was since it is here */
     char *trouble;       /* what was said of the last try; NULL: it has not failed */
@@ -220,6 +221,7 @@ bool cluster_orders_answered(struct cluster_orders *orders, const Agent__V1__Ans
         refused(order, answer);
     set_trouble(order, answer->message);
     order->tries++;
+    order->unhurried -= order->unhurried > 0;
     wait_ms = is_refused ? CLUSTER_AGAIN_MS_MAX : cluster_orders_wait_ms(order->tries);
     if (at_least_ms > CLUSTER_AGAIN_MS_MAX)
         at_least_ms = CLUSTER_AGAIN_MS_MAX;
@@ -260,6 +262,24 @@ void cluster_orders_lost(struct cluster_orders *orders)
         if (order->state == ORDER_SENT || order->told)
             order->state = ORDER_DUE;
     }
+}
+
+/* Each second time at most: a server that comes and goes, for what is asked of it, is not to be asked
+ * the more. */
+void cluster_orders_reached(struct cluster_orders *orders)
+{
+    uint64_t now_ms = boot_now_ms();
+    struct cluster_order *order;
+
+    TAILQ_FOREACH(order, &orders->all, entry)
+    {
+        if (order->state != ORDER_LATER || order->told || order->unhurried > 0 ||
+            order->at_ms <= now_ms + 2 * CLUSTER_BACK_MS)
+            continue;
+        order->at_ms = now_ms + spread(CLUSTER_BACK_MS);
+        order->unhurried = 2;
+    }
+    set_timer(orders);
 }
 
 /* ---- life ---- */

@@ -76,6 +76,10 @@ bool cluster_orders_trouble(const struct cluster_orders *orders, uint64_t id,
  * the next may have other credentials. */
 void cluster_orders_lost(struct cluster_orders *orders);
 
+/* The API server answers, which it did not: what was not refused is tried again soon
+ * (CLUSTER_BACK_MS). */
+void cluster_orders_reached(struct cluster_orders *orders);
+
 /* How long `tries` failures make the next one wait, without chance. */
 uint64_t cluster_orders_wait_ms(unsigned tries);
 

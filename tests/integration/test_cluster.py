@@ -90,6 +90,19 @@ def test_an_api_server_that_is_away_is_asked_on(shim, agent, server, make_plugin
     assert len(server.asked(f"/api/v1/nodes/{NODE}")) == 3
 
 
+def test_what_waits_for_minutes_does_not_once_the_api_server_is_back(shim, agent, server, make_plugin):
+    """However long it was away, or said that it would be."""
+    for resource in ("nodes", "pods", "resourceslices"):
+        server.wait_watched(resource)
+    agent.wait_log("DeviceTaintRules may not be seen")
+    server.fault(Fault(silence=True), path="/apis/resource.k8s.io/v1beta2/devicetaintrules", times=None)  # which is an answer
+    server.fault(Fault(status=503, headers={"retry-after": "300"}), path=f"/api/v1/nodes/{NODE}", method="GET")
+    lose_plugin(shim, make_plugin)
+    wait_until(lambda: "503" in str(troubles(shim)), "the daemon has heard of it")
+    server.bookmark()  # it answers again
+    wait_until(lambda: capacity(server) == "0", "the node's capacity is 0")
+
+
 def test_what_the_kubelet_publishes_is_left_to_it(runtime, directory, make_shim, closing, server, make_plugin):
     """It has the resource in its checkpoint, ours or another's: it says 0 by itself, when it forgets it."""
     shim = make_shim(plugins={"grace": "300ms"}, start=False,

@@ -256,6 +256,34 @@ static void what_fails_for_hours_is_tried_on(void **state)
     assert_int_equal(f->done, 1);
 }
 
+/* What would be tried in some minutes; but for what was refused. */
+static void what_an_api_server_that_was_away_did_not_do_is_tried_soon(void **state)
+{
+    struct fixture *f = *state;
+    uint64_t before_ms, id = add(f, true), refused;
+
+    jumping = &f->stage.orders.timer;
+    for (int tries = 0; tries < 8; tries++) {
+        WAIT(f->stage.world, fill(f) == 1);
+        assert_true(answer(f, id, AGENT__V1__OUTCOME__AGAIN));
+    }
+    WAIT(f->stage.world, fill(f) == 1);
+    jumping = NULL;
+    before_ms = __wrap_boot_now_ms();
+    assert_true(answer(f, id, AGENT__V1__OUTCOME__AGAIN));
+    refused = add(f, true);
+    assert_int_equal(fill(f), 1);
+    assert_true(answer(f, refused, AGENT__V1__OUTCOME__REFUSED)); /* logs a warning */
+    cluster_orders_reached(&f->stage.orders);
+    cluster_orders_reached(&f->stage.orders); /* it has come and gone meanwhile */
+    WAIT(f->stage.world, fill(f) == 1);
+    assert_true(__wrap_boot_now_ms() >= before_ms + CLUSTER_BACK_MS);
+    assert_true(answer(f, id, AGENT__V1__OUTCOME__AGAIN)); /* it was not that */
+    cluster_orders_reached(&f->stage.orders);
+    assert_true(uv_timer_get_due_in(&f->stage.orders.timer) > 2 * CLUSTER_BACK_MS);
+    jumped_ms = 0;
+}
+
 static void it_waits_longer_each_time(void **state)
 {
     (void)state;
@@ -278,6 +306,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(what_is_cancelled, setup, teardown),
         cmocka_unit_test_setup_teardown(there_is_a_most_of_them, setup, teardown),
         cmocka_unit_test_setup_teardown(what_fails_for_hours_is_tried_on, setup, teardown),
+        cmocka_unit_test_setup_teardown(what_an_api_server_that_was_away_did_not_do_is_tried_soon,
+                                        setup, teardown),
         cmocka_unit_test(it_waits_longer_each_time),
     };
 
