@@ -9,6 +9,7 @@
 void listing_by(struct state *state, uint64_t at_ms)
 {
     state->listing.due_ms = earlier(state->listing.due_ms, at_ms);
+    state->listing.next_ms = earlier(state->listing.next_ms, at_ms);
 }
 
 void listing_rows_lost(struct state *state)
@@ -26,7 +27,7 @@ void listing_restored(struct state *state)
 
 static void ask_list(struct state *state)
 {
-    state->listing.due_ms = UINT64_MAX;
+    state->listing.due_ms = state->listing.next_ms = UINT64_MAX;
     state->listing.asked = true;
     action_push(&state->actions, ACTION_RUNTIME_LIST, 0);
 }
@@ -116,6 +117,7 @@ void listing_begin(struct state *state)
     state->listing.under_way = true;
     state->listing.asked = false;
     state->listing.begun_ms = state->now_ms;
+    state->listing.next_ms = UINT64_MAX;
 }
 
 void listing_come(struct state *state)
@@ -137,12 +139,13 @@ void listing_read(struct state *state)
     state->listing.listed = true;
 }
 
+/* Of what was wanted before it was asked for only that which it was too early for. */
 void listing_again(struct state *state)
 {
-    uint64_t at_ms = UINT64_MAX;
+    uint64_t at_ms = state->listing.next_ms;
 
     if (state->listing.rows_lost)
-        at_ms = listing_shows_from(state, state->listing.rows_lost_until_ms);
+        at_ms = earlier(at_ms, listing_shows_from(state, state->listing.rows_lost_until_ms));
     for (const struct allocation *a = state->allocations.by_key; a; a = a->hh.next) {
         if (a->unknown_in)
             at_ms = earlier(at_ms, listing_shows_from(state, a->unknown_until_ms));

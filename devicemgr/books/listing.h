@@ -20,6 +20,7 @@ struct listing {
     uint64_t epoch;      /* how many were asked for: what carries it is newer than the last */
     uint64_t begun_ms;   /* when the last was asked for, or somewhat earlier */
     uint64_t due_ms;     /* when the core asks for one; UINT64_MAX: not now */
+    uint64_t next_ms;    /* the same, as far as that was wanted since the last was asked for */
     struct ended *ended; /* containers that ended since the one under way was asked for */
     bool rows_lost; /* a container may be in the making of which the checkpoint said nothing: */
     uint64_t rows_lost_until_ms; /* a list asked for from then on shows it */

@@ -516,7 +516,7 @@ static void rest(struct end_world *e)
         come(e, i);
     for (size_t step = 0; step < REST_STEPS; step++) {
         end_commit(e, false);
-        if (e->list_wanted || step % 50 == 0)
+        if (e->list_wanted || step == 0)
             begin_list(e);
         end_list(e);
         pass(e, 1000);

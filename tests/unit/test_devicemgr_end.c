@@ -52,7 +52,7 @@ static struct devicemgr_annotation own_grace = {"io.kubernetes.pod.terminationGr
 
 /* Pod u1 in sandbox s-u1 with one container "c-u1-main" and `more`, and pod u2, whose container
  * runs. */
-static void listed(struct world *w, enum run main, const char *more)
+static void list_comes(struct world *w, enum run main, const char *more)
 {
     const struct devicemgr_sandbox sandboxes[] = {
         {.id = "s-u1", .pod_uid = "u1", .pod_namespace = "ns", .pod_name = "u1", .ready = true},
@@ -68,9 +68,14 @@ static void listed(struct world *w, enum run main, const char *more)
         {.id = "c-u2-main", .sandbox_id = "s-u2", .name = "main", .running = true},
         {.id = more, .sandbox_id = "s-u1", .name = "more", .running = true}};
 
-    devicemgr_runtime_listing(w->mgr);
     devicemgr_runtime_listed(w->mgr, w->now_ms, sandboxes, 2, containers, more ? 3 : 2);
     devicemgr_run(w->mgr);
+}
+
+static void listed(struct world *w, enum run main, const char *more)
+{
+    devicemgr_runtime_listing(w->mgr);
+    list_comes(w, main, more);
 }
 
 static void stopped(struct world *w, uint64_t op, int code)
@@ -391,6 +396,27 @@ static void what_was_in_the_making_is_stopped_too(void **state)
     stopped(w, w->stop, 0);
     stored(w);
     expect_no_event(w); /* it was told */
+}
+
+/* It does not show what was made since: the next one is asked for all the same. */
+static void a_list_under_way_is_too_old(void **state)
+{
+    struct world *w = *state;
+
+    devicemgr_runtime_listing(w->mgr);
+    end_in(w, 1, "u1", 30000);
+    stored(w);
+    expect_event(w, "ending ");
+    list_comes(w, RUNS, NULL);
+    expect(w, "stop c-u1-main in 30000ms");
+    stored(w);
+    stopped(w, w->stop, 0);
+    expect_nothing(w);
+    pass(w, LIST_EVERY_MS);
+    expect(w, "list");
+    listed(w, EXITED, NULL);
+    stored(w);
+    expect_event(w, "ended ");
 }
 
 /* A runtime stops nothing that was not started, and says that it has. */
@@ -960,6 +986,7 @@ int main(void)
         HERE(the_pods_own_is_learned_again_after_a_restart),
         HERE(a_runtime_that_is_away_is_waited_for),
         HERE(what_was_in_the_making_is_stopped_too),
+        HERE(a_list_under_way_is_too_old),
         HERE(one_that_is_created_is_stopped_when_it_runs),
         HERE(its_end_by_the_list_counts),
         HERE(no_sandbox_is_run_either),
