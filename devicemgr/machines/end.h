@@ -93,6 +93,10 @@ struct ends {
     struct end_counts counts;
     uint64_t listed_epoch; /* of the last list that was read */
     uint64_t pause_ms;     /* before the list that follows a failed stop; doubled each time */
+    /* Of what would be stopped if it were started: how many, as listed last; before the next list,
+     * doubled each time. */
+    size_t created;
+    uint64_t created_pause_ms;
 };
 
 void ends_fini(struct ends *ends);

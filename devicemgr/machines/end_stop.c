@@ -123,21 +123,28 @@ static void stop_container(struct ends *ends, struct ending *ending,
     send_stop(ends, container->id, ending->pod_uid, ending->due_ms);
 }
 
-/* The ending that it is to be stopped for; NULL: it is not. One that is created only is not stopped
- * by a runtime: a later list shows it to run. */
-static struct ending *stopped_for(struct ends *ends, const struct devicemgr_container *container)
+/* The ending of its pod, whose containers are to be stopped as soon as they run; NULL: it is not ended so,
+ * or the container is not there any more. */
+static struct ending *ended_with(struct ends *ends, const struct devicemgr_container *container)
 {
     struct state *state = ends->state;
-    const struct sandbox *sandbox = container->running && !container->created
-                                        ? pods_find_sandbox(&state->pods, container->sandbox_id)
-                                        : NULL;
+    const struct sandbox *sandbox =
+        container->running ? pods_find_sandbox(&state->pods, container->sandbox_id) : NULL;
     struct ending *ending = sandbox ? endings_edit(&state->endings, sandbox->pod->uid) : NULL;
 
     if (!ending || ending->unconfirmed ||
         (ending->state != ENDING_STOPPING && ending->state != ENDING_STOPPED) ||
-        listing_has_ended(state, container->id) || find_container(ends, container->id))
+        listing_has_ended(state, container->id))
         return NULL;
     return ending;
+}
+
+/* The ending that it is to be stopped for; NULL: it is not. One that is created only is not stopped
+ * by a runtime: a later list shows it to run. */
+static struct ending *stopped_for(struct ends *ends, const struct devicemgr_container *container)
+{
+    return container->created || find_container(ends, container->id) ? NULL
+                                                                     : ended_with(ends, container);
 }
 
 /* Of pods that have devices, or of those that have none. */
@@ -168,12 +175,32 @@ static void learn_graces(struct state *state, const struct devicemgr_container *
     }
 }
 
+/* Nobody tells that one is started: it is looked for, at first soon. One that never is costs a list now
+ * and then. */
+static void list_for_created(struct ends *ends, const struct devicemgr_container *containers,
+                             size_t containers_len)
+{
+    size_t before = ends->created;
+
+    ends->created = 0;
+    for (size_t i = 0; i < containers_len; i++)
+        ends->created += containers[i].created && ended_with(ends, &containers[i]);
+    if (ends->created > before)
+        ends->created_pause_ms = 0;
+    if (ends->created == 0)
+        return;
+    ends->created_pause_ms =
+        longer_pause(ends->created_pause_ms, END_RETRY_MS_MIN, END_RETRY_MS_MAX);
+    listing_by(ends->state, ends->state->now_ms + ends->created_pause_ms);
+}
+
 void end_stop_listed(struct ends *ends, const struct devicemgr_container *containers,
                      size_t containers_len)
 {
     learn_graces(ends->state, containers, containers_len);
     stop_listed(ends, containers, containers_len, true);
     stop_listed(ends, containers, containers_len, false);
+    list_for_created(ends, containers, containers_len);
 }
 
 void end_stop_sooner(struct ends *ends, struct ending *ending)

@@ -38,8 +38,9 @@ struct end_pod {
 
 struct end_container {
     bool exists, runs;
-    bool making; /* it is to come yet */
-    bool seen;   /* by a list that was taken, as one that runs */
+    bool making;  /* it is to come yet */
+    bool created; /* it has come, and is to be started yet, of which nobody tells */
+    bool seen;    /* by a list that was taken, as one that runs */
     unsigned pod;
 };
 
@@ -99,6 +100,7 @@ static void on_stop(void *user, uint64_t op, const char *container_id, uint64_t 
     struct end_pod *pod = &e->pods[container->pod];
 
     check_that(e->w, pod->asked, "only containers of pods that are to end are stopped");
+    check_that(e->w, !container->created, "what is not started is not stopped, which does nothing");
     check_that(e->w, grace_ms >= 1000 && grace_ms <= pod->grace_ms,
                "a container has no more than the shortest grace: %llu of %llu ms",
                (unsigned long long)grace_ms, (unsigned long long)pod->grace_ms);
@@ -347,10 +349,12 @@ static void end_list(struct end_world *e)
         if (e->listed[i].runs && !e->containers[i].seen && e->commit != 0)
             e->pods[e->listed[i].pod].put_off = true;
         e->containers[i].seen = e->containers[i].seen || e->listed[i].runs;
-        containers[len++] = (struct devicemgr_container){.id = ids[i],
-                                                         .sandbox_id = boxes[e->listed[i].pod],
-                                                         .name = "main",
-                                                         .running = e->listed[i].runs};
+        containers[len++] =
+            (struct devicemgr_container){.id = ids[i],
+                                         .sandbox_id = boxes[e->listed[i].pod],
+                                         .name = "main",
+                                         .running = e->listed[i].runs || e->listed[i].created,
+                                         .created = e->listed[i].created};
     }
     devicemgr_runtime_listed(e->core, e->now_ms, sandboxes, PODS, containers, len);
     run(e);
@@ -358,7 +362,7 @@ static void end_list(struct end_world *e)
 
 static void exit_container(struct end_world *e, size_t container)
 {
-    e->containers[container].runs = false;
+    e->containers[container].runs = e->containers[container].created = false;
     for (size_t i = 0; i < e->stops_len; i++) {
         struct end_stop *stop = &e->stops[i];
 
@@ -407,13 +411,18 @@ static void make_container(struct end_world *e, unsigned pod)
         e->containers[e->containers_len++] = (struct end_container){.making = true, .pod = pod};
 }
 
+/* It is made; or one that is made is started. */
 static void come(struct end_world *e, size_t i)
 {
-    if (!e->containers[i].making)
-        return;
-    e->containers[i] =
-        (struct end_container){.exists = true, .runs = true, .pod = e->containers[i].pod};
-    e->list_wanted = true; /* its event leads to one */
+    struct end_container *is = &e->containers[i];
+
+    if (is->making) {
+        *is = (struct end_container){.exists = true, .created = true, .pod = is->pod};
+        e->list_wanted = true; /* its event leads to one */
+    } else if (is->created) {
+        is->created = false;
+        is->runs = true;
+    }
 }
 
 static void ask(struct end_world *e, unsigned pod)
@@ -516,6 +525,8 @@ static void rest(struct end_world *e)
         come(e, i);
     for (size_t step = 0; step < REST_STEPS; step++) {
         end_commit(e, false);
+        if (step < e->containers_len)
+            come(e, step); /* what a slow start has left */
         if (e->list_wanted || step == 0)
             begin_list(e);
         end_list(e);

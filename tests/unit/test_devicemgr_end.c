@@ -46,12 +46,12 @@ static void ask(struct world *w, enum end_asker asker, uint64_t token, const cha
 
 /* ---- what the runtime has ---- */
 
-enum run { RUNS, CREATED, EXITED };
+enum run { RUNS, CREATED, CREATED_MORE, EXITED };
 
 static struct devicemgr_annotation own_grace = {"io.kubernetes.pod.terminationGracePeriod", "45"};
 
-/* Pod u1 in sandbox s-u1 with one container "c-u1-main" and `more`, and pod u2, whose container
- * runs. */
+/* Pod u1 in sandbox s-u1 with one container "c-u1-main" and `more`, which runs but with CREATED_MORE,
+ * and pod u2, whose container runs. */
 static void list_comes(struct world *w, enum run main, const char *more)
 {
     const struct devicemgr_sandbox sandboxes[] = {
@@ -62,11 +62,15 @@ static void list_comes(struct world *w, enum run main, const char *more)
          .sandbox_id = "s-u1",
          .name = "main",
          .running = main != EXITED,
-         .created = main == CREATED,
+         .created = main == CREATED || main == CREATED_MORE,
          .annotations = &own_grace,
          .annotations_len = 1},
         {.id = "c-u2-main", .sandbox_id = "s-u2", .name = "main", .running = true},
-        {.id = more, .sandbox_id = "s-u1", .name = "more", .running = true}};
+        {.id = more,
+         .sandbox_id = "s-u1",
+         .name = "more",
+         .running = true,
+         .created = main == CREATED_MORE}};
 
     devicemgr_runtime_listed(w->mgr, w->now_ms, sandboxes, 2, containers, more ? 3 : 2);
     devicemgr_run(w->mgr);
@@ -433,6 +437,36 @@ static void one_that_is_created_is_stopped_when_it_runs(void **state)
     expect(w, "list");
     listed(w, RUNS, NULL);
     expect(w, "stop c-u1-main in 30000ms");
+}
+
+/* Of a create that was under way, and took long: nobody tells when it is started. */
+static void one_that_is_created_is_looked_for_until_it_runs(void **state)
+{
+    struct world *w = *state;
+
+    stopping(w, 30000);
+    stopped(w, w->stop, 0);
+    stored(w);
+    pass(w, OUTCOME_MS);
+    expect(w, "list");
+    for (uint64_t ms = END_RETRY_MS_MIN; ms < 4 * END_RETRY_MS_MAX; ms *= 2) {
+        listed(w, CREATED, NULL);
+        pass(w, (ms < END_RETRY_MS_MAX ? ms : END_RETRY_MS_MAX) - 1);
+        expect_nothing(w);
+        pass(w, 1);
+        expect(w, "list");
+    }
+    listed(w, CREATED_MORE, "c-more"); /* another one, which may be started at once */
+    pass(w, END_RETRY_MS_MIN);
+    expect(w, "list");
+    listed(w, CREATED, "c-more");
+    expect(w, "stop c-more in 1000ms");
+    listed(w, RUNS, NULL);
+    expect(w, "stop c-u1-main in 1000ms");
+    stored(w);
+    ignore_all(w);
+    pass(w, 10 * END_RETRY_MS_MAX);
+    expect_nothing(w);
 }
 
 static void its_end_by_the_list_counts(void **state)
@@ -988,6 +1022,7 @@ int main(void)
         HERE(what_was_in_the_making_is_stopped_too),
         HERE(a_list_under_way_is_too_old),
         HERE(one_that_is_created_is_stopped_when_it_runs),
+        HERE(one_that_is_created_is_looked_for_until_it_runs),
         HERE(its_end_by_the_list_counts),
         HERE(no_sandbox_is_run_either),
         HERE(what_is_done_is_counted),
