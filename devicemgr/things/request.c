@@ -252,7 +252,7 @@ static int add_field(struct request *request, size_t tokens, const char *text, s
     const struct request_item *before;
     char *resource;
     size_t count;
-    bool valid;
+    bool valid, full;
 
     if (!equals)
         return fail(error, text, field.at, "expected resource=count");
@@ -264,14 +264,15 @@ static int add_field(struct request *request, size_t tokens, const char *text, s
     memcpy(resource, field.at, (size_t)(equals - field.at));
     valid = resource_name_valid(resource);
     before = find(request, resource);
-    if (valid && !before && request->len < REQUEST_RESOURCES_MAX)
+    full = !before && request->len == REQUEST_RESOURCES_MAX;
+    if (valid && !before && !full)
         append(request, resource, count);
     free(resource);
     if (!valid)
         return fail(error, text, field.at, "not a resource name");
     if (before && (size_t)(before - request->items) >= tokens)
         return fail(error, text, field.at, "the resource is named twice");
-    if (!before && request->len == REQUEST_RESOURCES_MAX)
+    if (full)
         return fail(error, text, field.at, "more than " STRING(REQUEST_RESOURCES_MAX) " resources");
     return 0;
 }

@@ -189,12 +189,18 @@ static void long_texts_are_bounded(void **state)
 {
     size_t len = REQUEST_BYTES_MAX + 1;
     char *text = mem_alloc(len + 1, 1), *end = text;
+    struct request request = {0};
+    struct text error = {0};
 
     (void)state;
     memset(text, 'a', len);
     refused(text, "too long a text at position 24577");
-    for (unsigned i = 0; i <= REQUEST_RESOURCES_MAX; i++)
+    for (unsigned i = 0; i < REQUEST_RESOURCES_MAX; i++)
         end += sprintf(end, "%sa/r%u=1", i ? "," : "", i);
+    assert_int_equal(request_add_annotation(&request, text, &error), 0);
+    assert_int_equal(request.len, REQUEST_RESOURCES_MAX);
+    request_fini(&request);
+    sprintf(end, ",a/one-more=1");
     refused(text, "more than 64 resources");
     free(text);
 }
