@@ -9,9 +9,10 @@
 /* scheduling.SystemCriticalPriority + 1000, system-node-critical (pkg/apis/scheduling/types.go). */
 #define NODE_CRITICAL 2000001000
 
+/* What has no uid is of several clients' pods, none of them the kubelet's, and has no row. */
 bool leaving_pod(const struct state *state, const struct pod *pod)
 {
-    return pod->newest && !pod->removed && !facts_pod_over(state, pod->uid);
+    return pod->uid[0] != '\0' && pod->newest && !pod->removed && !facts_pod_over(state, pod->uid);
 }
 
 /* A container that was made before the shim came is known by the cluster's word only. */

@@ -32,13 +32,15 @@ static bool lives(const struct state *state, const char *uid)
            pod->newest->state != SANDBOX_STOPPED;
 }
 
+/* What has no uid is of several clients' pods, by the name of the last one. */
 static void look_at(struct sought *sought, const struct state *state, const char *uid,
                     const char *pod_namespace, const char *name)
 {
-    enum fit fit = !meant_pod(sought->pod, uid, pod_namespace, name) ? FITS_NOT
-                   : strcmp(sought->pod, uid) == 0                   ? FITS_EXACTLY
-                   : lives(state, uid)                               ? FITS_LIVES
-                                                                     : FITS_IS_OVER;
+    bool meant = uid[0] != '\0' && meant_pod(sought->pod, uid, pod_namespace, name);
+    enum fit fit = !meant                          ? FITS_NOT
+                   : strcmp(sought->pod, uid) == 0 ? FITS_EXACTLY
+                   : lives(state, uid)             ? FITS_LIVES
+                                                   : FITS_IS_OVER;
 
     if (fit == FITS_NOT || fit < sought->fit)
         return;

@@ -169,6 +169,20 @@ static void its_containers_are_stopped_and_none_is_made(void **state)
     assert_true(create(w, 13, "u1", "main", NULL, NULL));
 }
 
+/* Other clients of the runtime may leave it out: all of theirs would be one. */
+static void what_has_no_uid_is_no_pod_to_end(void **state)
+{
+    const struct devicemgr_sandbox sandbox = {
+        .id = "s-x", .pod_uid = "", .pod_namespace = "ns", .pod_name = "x", .ready = true};
+    struct world *w = *state;
+
+    devicemgr_sandbox_ran(w->mgr, w->now_ms, &sandbox);
+    end_in(w, 1, "ns/x", DEVICEMGR_POD_GRACE);
+    expect(w, "steer 1 refused 5: the runtime knows no such pod");
+    end_in(w, 2, "", DEVICEMGR_POD_GRACE);
+    expect(w, "steer 2 refused 5: the runtime knows no such pod");
+}
+
 static void one_that_it_is_not_asked_for_is_not_known(void **state)
 {
     struct world *w = *state;
@@ -1009,6 +1023,7 @@ int main(void)
 #define CLUSTER(test) cmocka_unit_test_setup_teardown(test, cluster_setup, world_teardown)
     const struct CMUnitTest tests[] = {
         HERE(its_containers_are_stopped_and_none_is_made),
+        HERE(what_has_no_uid_is_no_pod_to_end),
         HERE(one_that_it_is_not_asked_for_is_not_known),
         HERE(a_reason_that_cannot_be_kept_is_refused),
         HERE(one_whose_grace_cannot_be_read),

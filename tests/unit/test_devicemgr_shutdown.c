@@ -1008,6 +1008,23 @@ static void it_goes_on_after_a_restart(void **state)
     assert_int_equal(view(w).remaining, 0);
 }
 
+/* It would be several clients' pods in one, of which no row may be. */
+static void what_has_no_uid_is_not_ended(void **state)
+{
+    struct world *w = *state;
+
+    runtime_listed(w, "u1/main");
+    sandbox_ran(w, "", "s-none", 0);
+    ignore_all(w);
+    goes_down(w, w->now_ms, 60000, "u1:0");
+    stored(w);
+    assert_int_equal(view(w).pods, 1);
+    ignore_all(w);
+    world_restart(w);
+    assert_true(view(w).under_way);
+    ignore_all(w);
+}
+
 /* The time of its group is over, and nothing is to be done about it before there is a list. */
 static void a_runtime_that_does_not_list_is_not_waited_for_at_every_moment(void **state)
 {
@@ -1166,6 +1183,7 @@ int main(void)
         TEST(nothing_is_made_any_more, pair_setup),
         TEST(who_waits_is_refused, pair_setup),
         TEST(without_groups_it_is_off, off_setup),
+        TEST(what_has_no_uid_is_not_ended, pair_setup),
         TEST(pods_end_by_priority, pair_setup),
         TEST(a_group_has_its_time_and_no_more, pair_setup),
         TEST(an_empty_group_costs_no_time, three_setup),
