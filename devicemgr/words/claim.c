@@ -73,9 +73,11 @@ static void explain_owed(const struct state *state, const struct claim_refusal *
     const struct driver *driver = drivers_find(&state->drivers, refusal->driver);
 
     text_add(text, "%s", kind_of(refusal)->sentence);
-    if (!driver || !driver_callable(driver)) {
+    if (!driver) { /* nor since when */
+        text_add(text, ": it is not registered");
+    } else if (!driver_callable(driver)) {
         text_add(text, ": it is still away, for ");
-        text_add_duration(text, ago(state->now_ms, driver ? driver->away_ms : 0));
+        text_add_duration(text, ago(state->now_ms, driver->away_ms));
     } else if (refusal->words) {
         text_add(text, ": it was, and failed: ");
         text_add_words(text, refusal->words, TEXT_WORDS_BYTES_MAX);

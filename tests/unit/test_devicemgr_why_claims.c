@@ -9,6 +9,7 @@
 #include "devicemgr/things/limits.h"
 
 static char told[2048];
+static char words[1024]; /* of the last one that waits */
 
 static void on_claim(void *user, const struct devicemgr_why_claim *why)
 {
@@ -25,6 +26,8 @@ static void on_claim(void *user, const struct devicemgr_why_claim *why)
     if (why->word)
         len += (size_t)snprintf(told + len, sizeof told - len, " %s:%s",
                                 why->step == DEVICEMGR_WHY_ASK ? "ask" : "wait", why->word);
+    if (why->text)
+        snprintf(words, sizeof words, "%s", why->text);
     if (why->retry_ms > 0)
         len += (size_t)snprintf(told + len, sizeof told - len, " again %llu",
                                 (unsigned long long)why->retry_ms);
@@ -123,6 +126,28 @@ static void what_is_owed_says_when_it_is_told_again(void **state)
     assert_string_equal(ask(w, NULL), "c1 " DRIVER " owed wait:claim-owed again 1000\n");
     prepare(w, 7, "c2");
     assert_non_null(strstr(ask(w, "c2"), "wait:other-claim-owed\n"));
+    ignore_all(w);
+}
+
+/* Whose row was lost: since when it is away nobody knows. */
+static void what_is_owed_to_a_driver_that_nobody_knows(void **state)
+{
+    struct world *w = *state;
+
+    slice_is(w, "p", "gpu-0");
+    driver_up(w, 1, DRIVER);
+    claim_prepared(w, 5, "c1", "gpu-0");
+    driver_lost(w, 1, "closed");
+    unprepare(w, 6, "c1");
+    committed(w);
+    pass(w, 5000);
+    ask(w, NULL);
+    assert_non_null(strstr(words, ", which is still to be told: it is still away, for 5s"));
+    ignore_all(w);
+    world_store(w, DEVICEMGR_RECORD_DRIVER, DRIVER, "", "", NULL, 0);
+    world_restart(w);
+    assert_string_equal(ask(w, NULL), "c1 " DRIVER " owed wait:claim-owed\n");
+    assert_non_null(strstr(words, ", which is still to be told: it is not registered"));
     ignore_all(w);
 }
 
@@ -264,6 +289,7 @@ int main(void)
         TEST(one_whose_driver_is_asked_has_no_end_of_ours),
         TEST(one_that_waits_for_its_turn),
         TEST(what_is_owed_says_when_it_is_told_again),
+        TEST(what_is_owed_to_a_driver_that_nobody_knows),
         TEST(what_only_the_core_refuses),
         cmocka_unit_test_setup_teardown(before_the_rows_are_read_that_is_the_reason, NULL,
                                         world_teardown),
