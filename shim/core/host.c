@@ -1,8 +1,11 @@
 #include "shim/core/host_state.h"
 #include "shim/core/lifted.h"
 
+#include <errno.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 
+#include "devicemgr/lists.h"
 #include "shim/boot_clock.h"
 #include "shim/core/core_settings.h"
 #include "shim/core/events.h"
@@ -10,6 +13,7 @@
 #include "shim/deaths.h"
 #include "shim/log.h"
 #include "shim/must.h"
+#include "shim/path.h"
 
 /* ---- the core's turns ---- */
 
@@ -129,12 +133,45 @@ const char *host_registry_trouble(const struct host *host, uint64_t *since_ms)
 
 /* ---- start ---- */
 
+struct lost_sockets {
+    const char *dir;
+    bool any;
+};
+
+/* It served when the shim ended, and its socket's name has gone. One that was away by then counts as
+ * stopped for longer; one that the plugin watcher finds has a path. */
+static bool look_for_socket(void *user, const struct devicemgr_plugin *plugin)
+{
+    struct lost_sockets *lost = user;
+    struct stat status;
+    char *path;
+
+    if (plugin->stopped_ms_ago > 0 || *plugin->socket == '\0' || *plugin->socket == '/')
+        return true;
+    path = path_join(lost->dir, plugin->socket);
+    lost->any = lstat(path, &status) < 0 && errno == ENOENT;
+    free(path);
+    return !lost->any;
+}
+
+/* Whether there is a plugin that cannot be dialled and may serve all the same: an instance that ends
+ * after the next one has begun may take that one's socket along. It registers again only when it
+ * sees a new kubelet.sock. */
+static bool lacks_sockets(const struct host *host)
+{
+    const struct devicemgr_which all = {0};
+    struct lost_sockets lost = {.dir = host->config->plugin_dir};
+
+    devicemgr_plugins(host->core, host->restore.restored_ms, &all, look_for_socket, &lost);
+    return lost.any;
+}
+
 static void start_parts(struct host *host)
 {
     const struct config *config = host->config;
     uv_loop_t *loop = host->loop;
 
-    if (host->restore.lost || registered_mark_is_set(&host->registered_mark))
+    if (host->restore.lost || registered_mark_is_set(&host->registered_mark) || lacks_sockets(host))
         registrar_begin_anew(host->store);
     host->registrar =
         registrar_start(loop, config->plugin_dir, host->store, &EVENTS_OF_REGISTRAR, host);

@@ -63,7 +63,8 @@ static void give_to_core(struct restore *restore, const struct store_worker_rows
     restore->lost = rows->lost || rows->made;
     if (rows->lost)
         devicemgr_rows_lost(restore->core);
-    devicemgr_restored(restore->core, boot_now_ms());
+    restore->restored_ms = boot_now_ms();
+    devicemgr_restored(restore->core, restore->restored_ms);
     deaths_enter(before);
 }
 

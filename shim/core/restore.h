@@ -48,6 +48,7 @@ struct restore {
     bool reading;                       /* in the worker */
     bool delayed, given_up;             /* the owner was told */
     bool lost;                          /* to read: rows may be missing that there once were */
+    uint64_t restored_ms;               /* when the core had all rows; to read, too */
     char unread[STORE_ERROR_BYTES_MAX]; /* why it is not read, as it was said last */
     uint64_t pause_ms;                  /* before it is tried again */
     void (*done)(void *user);

@@ -150,6 +150,21 @@ def test_plugins_that_were_forgotten_register_anew(kept, make_plugin, closing, h
     kept.wait_log("1 of 1 devices healthy", 2)
 
 
+def test_a_plugin_whose_socket_was_removed_registers_anew(kept, make_plugin, closing):
+    """As by an instance before it that ends late: it serves whoever is connected, and cannot be dialled again."""
+    plugin = make_plugin(kept, GPU, ["g0"])
+    kept.wait_log("1 of 1 devices healthy")
+    kept.wait_plugins_stored()
+    (kept.plugin_dir / plugin.endpoint).unlink()
+    watch = closing(Watch(kept.plugin_dir))
+    kept.kill()
+    kept.start()
+    assert "kubelet.sock" in watch.names()
+    plugin.stop()
+    plugin.start()
+    kept.wait_log("1 of 1 devices healthy", 2)
+
+
 class SlowPlugin(Plugin):
     """It lists no device until its `lists` is set."""
 
