@@ -9,6 +9,7 @@ Everything on it is a unit of its own systemd; the kubelet is started as kubeadm
 are on the host's network, which has no way out.
 """
 
+import contextlib
 import dataclasses
 import json
 import os
@@ -453,8 +454,11 @@ class KubeNode(Machine):
 
     def prepared(self, driver):
         """The claims that it has prepared, by uid, and the devices of each."""
-        directory = self.root / driver.state_dir.lstrip("/")
-        return {path.stem: json.loads(path.read_text()) for path in directory.glob("*.json")}
+        found = {}
+        for path in (self.root / driver.state_dir.lstrip("/")).glob("*.json"):
+            with contextlib.suppress(FileNotFoundError):  # it may be unprepared at this moment
+                found[path.stem] = json.loads(path.read_text())
+        return found
 
     def held(self, name):
         """The lines of a file of tests/cluster/holder.c."""
