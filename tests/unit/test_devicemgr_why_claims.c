@@ -108,16 +108,22 @@ static void one_that_waits_for_its_turn(void **state)
     ignore_all(w);
 }
 
-static void what_is_owed_says_when_it_is_told_again(void **state)
+/* Its driver is away, and is still to be told that the claim is over. */
+static void owes(struct world *w)
 {
-    struct world *w = *state;
-
     slice_is(w, "p", "gpu-0");
     driver_up(w, 1, DRIVER);
     claim_prepared(w, 5, "c1", "gpu-0");
     driver_lost(w, 1, "closed");
     unprepare(w, 6, "c1");
     committed(w);
+}
+
+static void what_is_owed_says_when_it_is_told_again(void **state)
+{
+    struct world *w = *state;
+
+    owes(w);
     ignore_all(w);
     assert_string_equal(ask(w, NULL), "c1 " DRIVER " owed wait:claim-owed\n");
     driver_connected(w, 1);
@@ -134,12 +140,7 @@ static void what_is_owed_to_a_driver_that_nobody_knows(void **state)
 {
     struct world *w = *state;
 
-    slice_is(w, "p", "gpu-0");
-    driver_up(w, 1, DRIVER);
-    claim_prepared(w, 5, "c1", "gpu-0");
-    driver_lost(w, 1, "closed");
-    unprepare(w, 6, "c1");
-    committed(w);
+    owes(w);
     pass(w, 5000);
     ask(w, NULL);
     assert_non_null(strstr(words, ", which is still to be told: it is still away, for 5s"));
