@@ -1,18 +1,31 @@
 #include "shim/agent/daemon_feed.h"
 
 #include <stdlib.h>
+#include <sys/queue.h>
 
 #include "cri-proto/methods.h"
 #include "shim/agent/limits.h"
 #include "shim/log.h"
 #include "shim/must.h"
 #include "shim/rpc/follower.h"
+#include "shim/rpc/message.h"
+
+/* In one of the feed's two lists. */
+struct answer {
+    TAILQ_ENTRY(answer) entry;
+    struct daemon_feed *feed;
+    Agent__V1__AnswerRequest *message;
+};
+
+TAILQ_HEAD(answers, answer);
 
 struct daemon_feed {
     const struct daemon_feed_ops *ops;
     void *user;
     struct follower *follower;
     struct rpc_call *report;
+    struct answers waiting, sent; /* these are not taken yet */
+    size_t sent_len;
 };
 
 bool daemon_feed_alive(const struct daemon_feed *feed)
@@ -53,22 +66,75 @@ bool daemon_feed_report(struct daemon_feed *feed, const Agent__V1__ReportRequest
     return feed->report != NULL;
 }
 
-static void on_answer_done(struct rpc_call *call, const struct rpc_status *status, void *user)
+static void send_answers(struct daemon_feed *feed);
+
+static void answer_drop(struct answers *from, struct answer *answer)
 {
-    (void)call;
-    (void)user;
-    if (status->code != RPC_OK)
-        log_debug("feed: Answer: %s: %s", rpc_code_name(status->code), status->message);
+    TAILQ_REMOVE(from, answer, entry);
+    agent__v1__answer_request__free_unpacked(answer->message, NULL);
+    free(answer);
 }
 
-void daemon_feed_answer(struct daemon_feed *feed, const Agent__V1__AnswerRequest *answer)
+/* What a daemon that is slow has not taken in time is sent once more, after the others. */
+static void on_answer_done(struct rpc_call *call, const struct rpc_status *status, void *user)
+{
+    struct answer *answer = user;
+    struct daemon_feed *feed = answer->feed;
+
+    (void)call;
+    if (status->code != RPC_OK)
+        log_debug("feed: Answer: %s: %s", rpc_code_name(status->code), status->message);
+    feed->sent_len--;
+    if (status->code == RPC_DEADLINE_EXCEEDED && daemon_feed_alive(feed)) {
+        TAILQ_REMOVE(&feed->sent, answer, entry);
+        TAILQ_INSERT_TAIL(&feed->waiting, answer, entry);
+    } else {
+        answer_drop(&feed->sent, answer);
+    }
+    send_answers(feed);
+}
+
+static bool answer_send(struct daemon_feed *feed, struct answer *answer)
 {
     static const struct rpc_call_ops ops = {no_message, on_answer_done};
 
-    if (daemon_feed_alive(feed))
-        follower_call(feed->follower, AGENT_ANSWER, &answer->base,
-                      &agent__v1__answer_response__descriptor, false, REPORT_TIMEOUT_MS, &ops,
-                      feed);
+    return follower_call(feed->follower, AGENT_ANSWER, &answer->message->base,
+                         &agent__v1__answer_response__descriptor, false, REPORT_TIMEOUT_MS, &ops,
+                         answer) != NULL;
+}
+
+static void send_answers(struct daemon_feed *feed)
+{
+    struct answer *answer;
+
+    while (feed->sent_len < ANSWERS_AT_ONCE && (answer = TAILQ_FIRST(&feed->waiting))) {
+        if (!answer_send(feed, answer)) {
+            answer_drop(&feed->waiting, answer);
+            continue;
+        }
+        TAILQ_REMOVE(&feed->waiting, answer, entry);
+        TAILQ_INSERT_TAIL(&feed->sent, answer, entry);
+        feed->sent_len++;
+    }
+}
+
+void daemon_feed_answer(struct daemon_feed *feed, const Agent__V1__AnswerRequest *message)
+{
+    struct answer *answer;
+
+    if (!daemon_feed_alive(feed))
+        return;
+    answer = must(calloc(1, sizeof *answer));
+    answer->feed = feed;
+    answer->message = (Agent__V1__AnswerRequest *)must(message_copy(&message->base));
+    TAILQ_INSERT_TAIL(&feed->waiting, answer, entry);
+    send_answers(feed);
+}
+
+static void drop_all(struct answers *answers)
+{
+    while (!TAILQ_EMPTY(answers))
+        answer_drop(answers, TAILQ_FIRST(answers));
 }
 
 /* ---- Watch ---- */
@@ -99,6 +165,7 @@ static void on_lost(void *user)
 {
     struct daemon_feed *feed = user;
 
+    drop_all(&feed->waiting);
     feed->ops->lost(feed->user);
 }
 
@@ -120,6 +187,8 @@ struct daemon_feed *daemon_feed_start(uv_loop_t *loop, const char *path,
     request.agent_version = (char *)SHIM_VERSION;
     feed->ops = ops;
     feed->user = user;
+    TAILQ_INIT(&feed->waiting);
+    TAILQ_INIT(&feed->sent);
     feed->follower = follower_start(loop, path, &watch, &follower_ops, feed);
     return feed;
 }
@@ -129,5 +198,7 @@ void daemon_feed_stop(struct daemon_feed *feed)
     if (!feed)
         return;
     follower_stop(feed->follower);
+    drop_all(&feed->waiting);
+    drop_all(&feed->sent);
     free(feed);
 }

@@ -34,7 +34,8 @@ bool daemon_feed_alive(const struct daemon_feed *feed);
  * begun, and reported() does not come. */
 bool daemon_feed_report(struct daemon_feed *feed, const Agent__V1__ReportRequest *report);
 
-/* Sends an Answer; one that is lost is asked for again by the daemon. Nothing while not alive. */
-void daemon_feed_answer(struct daemon_feed *feed, const Agent__V1__AnswerRequest *answer);
+/* Sends a copy of an Answer, at its turn where the daemon is slow: it gets ANSWERS_AT_ONCE. What is
+ * lost with the connection is asked for again by the daemon. Nothing while not alive. */
+void daemon_feed_answer(struct daemon_feed *feed, const Agent__V1__AnswerRequest *message);
 
 #endif

@@ -88,6 +88,8 @@
 #define SERVED_OLD_MS 60000
 
 #define REPORT_TIMEOUT_MS 10000
+/* Answers that a daemon is given at a time, which may be slow; the next wait for these. */
+#define ANSWERS_AT_ONCE 64
 #define REPORT_AGAIN_MS 1000
 
 /* The daemon is called again at once after a feed that worked, then doubling. */

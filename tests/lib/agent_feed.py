@@ -21,7 +21,8 @@ _TYPES = {agent.NODE: agent.Node, agent.POD: agent.Pod, agent.SLICE: agent.Slice
 
 
 class AgentFeed:
-    """`kinds`: what is wanted besides the node. `report_fails`: (code, words), or None."""
+    """`kinds`: what is wanted besides the node. `report_fails`: (code, words), or None. `takes_answers`: while it is
+    cleared they have to wait."""
 
     def __init__(self, socket, kinds=(agent.POD, agent.SLICE)):
         self.socket = pathlib.Path(socket)
@@ -33,6 +34,8 @@ class AgentFeed:
         self.state = agent.State()
         self.shutdown = agent.Shutdown()
         self.report_fails = None
+        self.takes_answers = threading.Event()
+        self.takes_answers.set()
         self._wish = None
         self._next_id = 1
         self._streams = set()
@@ -59,6 +62,7 @@ class AgentFeed:
         """Connections are cut, as when the daemon is killed."""
         if self._server is None:
             return
+        self.takes_answers.set()
         for stream in list(self._streams):
             stream.put(None)
         self._server.stop(grace=None).wait(GENEROUS_S)
@@ -142,5 +146,6 @@ class AgentFeed:
         return agent.ReportResponse()
 
     def _answer(self, request, _context):
+        self.takes_answers.wait()
         self.answers.append(request)
         return agent.AnswerResponse()
