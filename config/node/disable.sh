@@ -7,7 +7,7 @@ plan_disable() {
     [ ${#original[@]} -gt 0 ] || return 0
     while read -r path; do
         if [ "$with_files" = yes ] || [[ $path == /etc/systemd/* ]]; then
-            change_unless_edited "$path" "$(original_of "$path")"
+            change_unless_edited "$path" "$store/backup$path"
         else
             left+=("$path")
         fi

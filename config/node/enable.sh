@@ -84,7 +84,7 @@ plan_libraries() {
     while read -r path; do
         [[ $path == "$to"/lib*.so.* && ! -e $from/${path##*/} ]] || continue
         libraries+=("$path")
-        change_unless_edited "$path" "$(original_of "$path")"
+        change_unless_edited "$path" "$store/backup$path"
     done < <(printf '%s\n' "${!installed[@]}" | sort)
 }
 
@@ -154,7 +154,7 @@ plan_agent() {
         return 0
     fi
     for path in "$(wants_link "$agent_unit")" "$unit_dir/$agent_unit" "$prefix/bin/$agent_binary"; do
-        [ -z "${installed[$path]:-}" ] || change_unless_edited "$path" "$(original_of "$path")"
+        [ -z "${installed[$path]:-}" ] || change_unless_edited "$path" "$store/backup$path"
     done
 }
 

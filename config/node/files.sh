@@ -6,7 +6,7 @@
 #
 #   manifest     PATH <tab> ORIGINAL <tab> INSTALLED   for each file
 #                PATH/                                 for each directory made
-#   backup/PATH  what was there, where ORIGINAL is "backup"; else it is "absent"
+#   backup/PATH  what was there, where ORIGINAL is "backup"; else it is "absent", and there is no such file
 #
 # INSTALLED holds fingerprints: one, or while a change is under way the old and the new one. All of
 # the manifest is written before the first file, so that an install which is cut off at any point
@@ -21,7 +21,8 @@ declare -A original=() installed=()
 declare -A inside=() # directories that are known to be below $root
 made_dirs_before=0
 made_dirs=() # on the node, in the order of their making
-change_paths=() change_goals=() change_prints=() # these of the goals
+change_paths=() change_goals=()
+change_had=() change_prints=() # fingerprints of what is there, and of the goals
 recorded=no # whether this run has begun to note its changes
 cut_off=no  # whether an earlier one was cut off in the middle of changes that this run would make, too
 applied=()  # paths changed in this run
@@ -35,20 +36,19 @@ die() {
 
 exists() { [ -e "$1" ] || [ -L "$1" ]; }
 
-# What tells whether somebody has changed a file or link. Where /lib is /usr/lib, `systemctl enable`
-# links to a package's unit by the first.
+# fingerprint PATH: into `print`, what tells whether somebody has changed a file or link. Where /lib is
+# /usr/lib, `systemctl enable` links to a package's unit by the first.
 fingerprint() {
-    local sum
     if [ -L "$1" ]; then
-        sum=$(readlink "$1")
-        printf 'link:%s' "${sum/#\/lib\//\/usr\/lib\/}"
+        print=$(readlink "$1")
+        print=link:${print/#\/lib\//\/usr\/lib\/}
     elif [ -f "$1" ]; then
-        sum=$(sha256sum <"$1")
-        printf 'file:%s:%s' "$(stat -c %a "$1")" "${sum%% *}"
+        print=$(sha256sum <"$1")
+        print=file:$(stat -c %a "$1"):${print%% *}
     elif [ -e "$1" ]; then
-        printf 'other'
+        print=other
     else
-        printf 'absent'
+        print=absent
     fi
 }
 
@@ -78,39 +78,38 @@ manifest_save() {
     } >"$new" && sync "$new" && mv -f "$new" "$store/manifest"
 }
 
-original_of() { printf '%s' "$store/backup$1"; } # does not exist where nothing was
-
-# Whether the path holds neither what was installed nor what was there before that.
+# edited PATH FINGERPRINT: whether that is neither what was installed there nor what was there before that.
 edited() {
-    local have
     [ -n "${installed[$1]:-}" ] || return 1
-    have=$(fingerprint "$root$1")
-    case " ${installed[$1]} absent $(fingerprint "$(original_of "$1")") " in
-        *" $have "*) return 1 ;;
+    fingerprint "$store/backup$1"
+    case " ${installed[$1]} absent $print " in
+        *" $2 "*) return 1 ;;
     esac
 }
 
 # claim PATH: what is there is ours, and nothing was there before.
-claim() { original[$1]=absent installed[$1]=$(fingerprint "$root$1"); }
+claim() {
+    fingerprint "$root$1"
+    original[$1]=absent installed[$1]=$print
+}
 
 # ---- changes ----
 
 # stays_in_root DIR: an absolute link below --root is the image's own, and would lead out of it here.
 stays_in_root() {
-    [ -n "$root" ] && [ -z "${inside[$1]:-}" ] || return 0
-    [[ $(realpath -m -- "$root$1")/ == "$(realpath -- "$root")"/* ]] ||
+    [ -n "$root" ] && [ -n "$1" ] && [ -z "${inside[$1]:-}" ] || return 0
+    stays_in_root "${1%/*}"
+    [ ! -L "$root$1" ] || [[ $(realpath -m -- "$root$1")/ == "$(realpath -- "$root")"/* ]] ||
         die "$1 leads out of $root, by an absolute link: say where it is by --prefix, or run this within"
     inside[$1]=yes
 }
 
 under_way() { [[ ${installed[$1]:-} == *" "* ]]; }
 
-# change PATH GOAL: plans it, if it is one.
-change() {
-    local have new
+# plan_change PATH GOAL FINGERPRINT GOALS_FINGERPRINT
+plan_change() {
+    local have=$3 new=$4
     stays_in_root "${1%/*}"
-    have=$(fingerprint "$root$1")
-    new=$(fingerprint "$2")
     [ "$have" != other ] || die "$root$1 is in the way: neither a file nor a link"
     if [ "$have" = "$new" ]; then
         if under_way "$1"; then
@@ -122,15 +121,30 @@ change() {
     fi
     change_paths+=("$1")
     change_goals+=("$2")
+    change_had+=("$have")
     change_prints+=("$new")
+}
+
+# change PATH GOAL: plans it, if it is one.
+change() {
+    local have
+    fingerprint "$root$1"
+    have=$print
+    fingerprint "$2"
+    plan_change "$1" "$2" "$have" "$print"
 }
 
 # change_unless_edited PATH GOAL: the same, but what somebody has changed is kept.
 change_unless_edited() {
-    if edited "$1" && [ "$(fingerprint "$root$1")" != "$(fingerprint "$2")" ]; then
+    local have new
+    fingerprint "$root$1"
+    have=$print
+    fingerprint "$2"
+    new=$print
+    if [ "$have" != "$new" ] && edited "$1" "$have"; then
         kept+=("$1")
     else
-        change "$1" "$2"
+        plan_change "$1" "$2" "$have" "$new"
     fi
 }
 
@@ -229,8 +243,8 @@ make_store() {
     make_store_dirs
 }
 
-# Where a file is written before it takes its place.
-beside() { printf '%s' "${1%/*}/.${1##*/}.new"; }
+# beside PATH: into `new`, where a file is written before it takes its place.
+beside() { new=${1%/*}/.${1##*/}.new; }
 
 # relabel PATH: where SELinux is on a file has its label by where it is; one that was moved there
 # comes with another.
@@ -247,7 +261,7 @@ put() {
         return $? # without it bash, in a trap, returns what was before the trap
     fi
     [ -d "${to%/*}" ] || mkdir -p "${to%/*}" || return 1
-    new=$(beside "$to")
+    beside "$to"
     if cp -aT -- "$goal" "$new" && { [ -L "$new" ] || sync -- "$new"; } &&
         mv -fT -- "$new" "$to"; then
         relabel "$to"
@@ -271,11 +285,11 @@ record_changes() {
             installed[$path]+=" $new"
             continue
         fi
-        original[$path]=absent installed[$path]="$(fingerprint "$root$path") $new"
+        original[$path]=absent installed[$path]="${change_had[i]} $new"
         if exists "$root$path"; then
             original[$path]=backup
-            to=$(original_of "$path")
-            mkdir -p "${to%/*}"
+            to=$store/backup$path
+            [ -d "${to%/*}" ] || mkdir -p "${to%/*}"
             cp -aT -- "$root$path" "$to"
             [ -L "$to" ] || sync -- "$to" # as the manifest is, which says that it is there
         fi
@@ -286,7 +300,7 @@ record_changes() {
 # apply_change PATH GOAL
 apply_change() {
     if exists "$root$1"; then
-        mkdir -p "$work/undo${1%/*}"
+        [ -d "$work/undo${1%/*}" ] || mkdir -p "$work/undo${1%/*}"
         cp -aT -- "$root$1" "$work/undo$1"
     fi
     applied+=("$1")
@@ -306,11 +320,13 @@ commit_changes() {
 
 # Takes back what this run has changed; false: not all of it.
 roll_back() {
-    local i path status=0
+    local i path have status=0
     for ((i = ${#applied[@]} - 1; i >= 0; i--)); do
         path=${applied[i]}
-        if [ "$(fingerprint "$root$path")" != "$(fingerprint "$work/undo$path")" ] &&
-            ! put "$work/undo$path" "$path"; then
+        fingerprint "$root$path"
+        have=$print
+        fingerprint "$work/undo$path"
+        if [ "$have" != "$print" ] && ! put "$work/undo$path" "$path"; then
             printf 'not put back: %s\n' "$root$path" >&2
             status=1
         fi
@@ -328,22 +344,25 @@ roll_back() {
 
 # remove_dirs PATH...: those that are empty, the last first.
 remove_dirs() {
-    local i
+    local i dirs=()
     for ((i = $#; i > 0; i--)); do
-        rmdir "$root${!i}" 2>/dev/null || true
+        dirs+=("$root${!i}")
     done
+    [ $# -eq 0 ] || rmdir -- "${dirs[@]}" 2>/dev/null || true # it goes on after one that is not empty
 }
 
 # After the last change back: all goes but what is needed for the files that were kept.
 store_close() {
-    local path
+    local path new cut_short=()
     applied=()
     for path in "${!original[@]}"; do
-        rm -f -- "$(beside "$root$path")" # of an install that was cut off
+        beside "$root$path"
+        cut_short+=("$new")
         if [[ " ${kept[*]} ${left[*]} " != *" $path "* ]]; then
             unset "original[$path]" "installed[$path]"
         fi
     done
+    [ ${#cut_short[@]} -eq 0 ] || rm -f -- "${cut_short[@]}" # of an install that was cut off
     remove_dirs "${made_dirs[@]}"
     if [ ${#original[@]} -gt 0 ]; then
         manifest_save

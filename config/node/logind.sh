@@ -128,7 +128,7 @@ plan_logind() {
             stage "$work/logind" "$path" 644
             change_unless_edited "$path" "$work/new$path"
         elif [ -n "${installed[$path]:-}" ]; then
-            change_unless_edited "$path" "$(original_of "$path")"
+            change_unless_edited "$path" "$store/backup$path"
         fi
     done
 }

@@ -21,14 +21,16 @@ running_load() {
 # watch PATH: services are started anew if it is another one than they were started from.
 watch() {
     watched+=("$1")
-    [ "${running[$1]:-}" = "$(fingerprint "$root$1")" ] || replaced+=("$1")
+    fingerprint "$root$1"
+    [ "${running[$1]:-}" = "$print" ] || replaced+=("$1")
 }
 
 # All services run from what is there now.
 running_save() {
     local path
     for path in "${watched[@]}"; do
-        printf '%s\t%s\n' "$path" "$(fingerprint "$root$path")"
+        fingerprint "$root$path"
+        printf '%s\t%s\n' "$path" "$print"
     done >"$work/running"
     cmp -s "$work/running" "$store/running" && return 0
     make_store_dirs

@@ -15,7 +15,7 @@ mount_units() {
                     /) [ "${name:i+1:1}" = / ] || escaped+=- ;;
                     .) [ $i -gt 0 ] && escaped+=. || escaped+='\x2e' ;;
                     [A-Za-z0-9:_]) escaped+=$c ;;
-                    *) escaped+=$(printf '\\x%02x' "'$c") ;;
+                    *) printf -v c '\\x%02x' "'$c" && escaped+=$c ;;
                 esac
             done
             printf '%s.mount\n' "$escaped"
@@ -38,15 +38,13 @@ home_dirs() {
     printf yes
 }
 
-# unit_text FILE: with the paths of this node.
+# unit_text FILE: with the paths of this node; `home` as home_dirs says.
 unit_text() {
-    local mounts home
+    local mounts
     case $1 in
         *-bridge.service) mounts=$(mount_units "$kubelet_plugin_dir") ;;
         *) mounts=$(mount_units "$state_dir" "$plugin_dir" "$kubelet_plugin_dir") ;;
     esac
-    home=$(home_dirs "$listen" "$configured_endpoint" "$state_dir" "$plugin_dir" "$registry_dir" \
-        "$kubelet_plugin_dir" "$kubelet_registry_dir")
     sed -E -e "s,=/usr/local/bin/,=$prefix/bin/," -e "s,^ListenStream=.*,ListenStream=$listen," \
         -e "s,^ProtectHome=yes,ProtectHome=$home," \
         -e "s#^(Wants|After)=.*\.mount\$#\1=${mounts//\\/\\\\}#" "$templates/$1"
@@ -54,7 +52,11 @@ unit_text() {
 
 # wants_link UNIT: as systemctl enable makes it.
 wants_link() {
-    printf '%s' "$unit_dir/$(sed -n 's/^WantedBy=//p' "$templates/$1" 2>/dev/null).wants/$1"
+    local line by=
+    [ ! -f "$templates/$1" ] || while read -r line; do
+        [[ $line != WantedBy=* ]] || by=${line#WantedBy=}
+    done <"$templates/$1"
+    printf '%s' "$unit_dir/$by.wants/$1"
 }
 
 # One that a package has brought is used as it is, unless this node's paths are other ones.
@@ -63,7 +65,7 @@ plan_unit() {
     unit_text "$unit" >"$work/$unit"
     [ -z "$package_units" ] || watch "$package_units/$unit"
     if [ -n "$package_units" ] && cmp -s "$work/$unit" "$root$package_units/$unit"; then
-        [ -z "${installed[$path]:-}" ] || change_unless_edited "$path" "$(original_of "$path")"
+        [ -z "${installed[$path]:-}" ] || change_unless_edited "$path" "$store/backup$path"
         path=$package_units/$unit
     else
         stage "$work/$unit" "$path" 644
@@ -76,7 +78,9 @@ plan_unit() {
 }
 
 plan_units() {
-    local unit
+    local unit home
+    home=$(home_dirs "$listen" "$configured_endpoint" "$state_dir" "$plugin_dir" "$registry_dir" \
+        "$kubelet_plugin_dir" "$kubelet_registry_dir")
     for unit in "${units[@]}"; do
         plan_unit "$unit"
     done
