@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Builds and runs the tests; installs what is missing for that. Debian 12, as root.
 #
-#   tests/run.sh [NAME]...        levels, files, single tests; all levels but six by default
+#   tests/run.sh [NAME]...        levels, files, single tests; all levels but seven by default
 #   tests/run.sh --list           all names
 #   tests/run.sh --help           what else; tests/README.md says what each level is
 #

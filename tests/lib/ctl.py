@@ -19,6 +19,8 @@ from waiting import GENEROUS_S, wait_until
 
 CTL = BINARY.with_name("cri-device-shimctl")
 SCHEMAS = ROOT / "tests/schemas"
+# To look for leaks takes a sanitized one as long as all that it is run for; what it keeps goes with it.
+_SANITIZER = {"ASAN_OPTIONS": f"{os.environ.get('ASAN_OPTIONS', '')}:detect_leaks=0"}
 
 
 def _socket_of(shim):
@@ -31,7 +33,7 @@ AS_NOBODY = ("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups")  # a
 def ctl(shim, *arguments, prefix=(), **settings):
     """`shim`: one, or the path of a socket."""
     settings.setdefault("timeout", 60)
-    environment = {**os.environ, "CRI_DEVICE_SHIM_CONTROL": str(_socket_of(shim))}
+    environment = {**os.environ, "CRI_DEVICE_SHIM_CONTROL": str(_socket_of(shim)), **_SANITIZER}
     return subprocess.run([*prefix, CTL, *arguments], check=False, capture_output=True, text=True,
                           env=environment, **settings)
 

@@ -1,6 +1,6 @@
 """Builds and runs tests; tests/run.sh starts it when all packages are there.
 
-    tests/run.sh [NAME]...          all levels but coverage, faults, fuzz-long, package, soak and valgrind-long, or only these
+    tests/run.sh [NAME]...          all levels but coverage, faults, fuzz-long, mutants, package, soak and valgrind-long, or only these
     tests/run.sh --list [NAME]...   what names there are
 
 A NAME is a level, LEVEL/TEST, or a TEST by itself: a unit program (test_store), a Python file

@@ -15,14 +15,16 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 TESTS = ROOT / "tests"
 
 AGAIN = "again"  # the level of what is run once more; it counts where it was run first
-_DEFAULT_SEEDS = 10_000   # of the simulation; of the sanitized build a tenth as many
+_DEFAULT_SEEDS = 5_000   # of the simulation; of the sanitized build a tenth as many
 _FUZZ_BYTES_MAX = 4096
-# Of each target in a run of the suite: 8 seconds at most on an idle machine.
-_FUZZ_RUNS = 200_000
-_FUZZ_RUNS_OF = {"fuzz_config": 15_000, "fuzz_control": 15_000, "fuzz_devices": 80_000, "fuzz_driver": 600_000,
-                 "fuzz_feed": 80_000, "fuzz_h2": 5_000, "fuzz_journal": 40_000, "fuzz_record": 800_000,
-                 "fuzz_request": 600_000, "fuzz_session": 6_000, "fuzz_status": 80_000}
-_SANITIZER = {"ASAN_OPTIONS": "detect_stack_use_after_return=1:strict_string_checks=1",
+# Of each target in a run of the suite: 4 seconds at most on an idle machine.
+_FUZZ_RUNS = 100_000
+_FUZZ_RUNS_OF = {"fuzz_config": 7_500, "fuzz_control": 7_500, "fuzz_devices": 40_000, "fuzz_driver": 300_000,
+                 "fuzz_feed": 40_000, "fuzz_h2": 2_500, "fuzz_journal": 20_000, "fuzz_record": 400_000,
+                 "fuzz_request": 300_000, "fuzz_session": 3_000, "fuzz_status": 40_000}
+# What was freed is kept for the next megabytes only: memory that is never used again is new memory all the time.
+_SANITIZER = {"ASAN_OPTIONS": "detect_stack_use_after_return=1:strict_string_checks=1:"
+                              "quarantine_size_mb=4:thread_local_quarantine_size_kb=256",
               "UBSAN_OPTIONS": "print_stacktrace=1"}
 _THREAD_SANITIZER = {"TSAN_OPTIONS": "die_after_fork=0"}  # a test's forked process may crash in a worker
 _FUZZ_SANITIZER = {"ASAN_OPTIONS": "quarantine_size_mb=16", "UBSAN_OPTIONS": "print_stacktrace=1"}
@@ -55,9 +57,11 @@ _BUSY = {"integration/test_kill_storm.py": 0.75, "e2e/test_kill_storm.py": 0.75,
          "integration/test_soak.py": 0.75, "integration/test_restarts.py": 0.75,
          "integration/test_install.py": 0.75, "integration/test_equivalence.py": 0.75}
 _UNIT_PROCESSORS = 0.25
+# Files of the level integration that are about what is no program of ours.
+_OF_SCRIPTS = ("test_install.py",)
 _ONLY_COMPUTE = ("analysis",)
 # Of what has only the time that others leave: that ends what hangs, and says nothing of how fast it is.
-_GIVES_WAY_S = 3600
+_GIVES_WAY_S = 2 * 3600
 # They can be asked for many rounds.
 _PYTHON_SECONDS_MAX = dict.fromkeys(("cluster", "package", "integration/test_kill_storm.py",
                                      "e2e/test_kill_storm.py"), 4 * 3600)
@@ -80,7 +84,8 @@ class Build:
 
     def __init__(self, name, directory, *settings, target=None, compilers=None, seconds=0):
         cmake = ["cmake", "-G", "Ninja", "-S", ROOT, "-B", directory,
-                 "-DCMAKE_BUILD_TYPE=RelWithDebInfo", "-DCMAKE_COMPILE_WARNING_AS_ERROR=ON",
+                 "-DCMAKE_BUILD_TYPE=RelWithDebInfo", "-DCMAKE_C_FLAGS_RELWITHDEBINFO=-O2 -g1",
+                 "-DCMAKE_CXX_FLAGS_RELWITHDEBINFO=-O2 -g1", "-DCMAKE_COMPILE_WARNING_AS_ERROR=ON",
                  "-DCMAKE_C_COMPILER_LAUNCHER=ccache", "-DCMAKE_CXX_COMPILER_LAUNCHER=ccache",
                  *settings]
         self.name = name
@@ -130,6 +135,7 @@ class Suite:
         self.levels["tsan"] = {**dict.fromkeys(_THREADED, self._threads),
                                **dict.fromkeys(_THREADED_FILES, self._threads_of_programs)}
         self.default = list(self.levels)
+        self.levels["mutants"] = {"all": self._mutants}
         self.levels["soak"] = {"soak": self._soak}
         self.levels["faults"] = {"storm": self._faults}
         self.levels["valgrind-long"] = {name: self._valgrind for name in _unit_names()
@@ -214,11 +220,13 @@ class Suite:
         return jobs
 
     def _mutants(self, level, name):
-        """Faults that are planted one by one, each of which the simulation must find."""
+        """Faults that are planted one by one, each of which the simulation must find: some of them, but where it was
+        asked for by its level, all."""
         return [self.release.job_of(
-            f"{name} {self.release.name}", name,
-            [[TESTS / level / "mutants.sh", self.release.directory]], _count_last_line,
-            env={"JOBS": "1"}, gives_way=True, long=100, seconds_max=_GIVES_WAY_S)]
+            f"mutants {self.release.name}", name,
+            [[TESTS / "sim/mutants.sh", self.release.directory]], _count_last_line,
+            env={"JOBS": "1", "EVERY": "4" if level == "sim" else "1"}, gives_way=True, long=100,
+            seconds_max=_GIVES_WAY_S)]
 
     # ---- for as long as one says ----
 
@@ -238,7 +246,7 @@ class Suite:
     # ---- Python ----
 
     def _python(self, level, name, tests=()):
-        """An integration file is run on the sanitized build; those of its tests that are marked
+        """An integration file is run on the sanitized build, but for _OF_SCRIPTS; those of its tests that are marked
         `release` on both. What is marked `alone` is run with nothing beside it."""
         path = TESTS / level / name
         marks = _marks_of(path)
@@ -246,7 +254,7 @@ class Suite:
         alone = [one for one in tests if "alone" in marks[_function_of(one)]]
         others = [one for one in tests if one not in alone]
         again = [one for one in tests if "release" in marks[_function_of(one)]]
-        first = self.sanitized if level == "integration" else self.release
+        first = self.sanitized if level == "integration" and name not in _OF_SCRIPTS else self.release
         return [self._pytest(level, path, build, wanted, how)
                 for build, wanted, how in ((first, others, ""), (first, alone, "alone"),
                                            (self.release, again, "release")) if wanted]
@@ -263,7 +271,7 @@ class Suite:
             lambda _text, _statuses: _count_pytest(results),
             env={"SHIM_BUILD_DIR": str(build.directory), "SHIM_TEST_RESULTS": str(results),
                  "SHIM_BINARY": str(build.directory / "shim/cri-device-shim"), **_SANITIZER, **_THREAD_SANITIZER},
-            seconds_max=_PYTHON_SECONDS_MAX.get(short, _PYTHON_SECONDS_MAX.get(level, 2400)),
+            seconds_max=_PYTHON_SECONDS_MAX.get(short, _PYTHON_SECONDS_MAX.get(level, 3600)),
             again=lambda: self._pytest_again(level, path, build, how, _failed_in(results)),
             alone=how == "alone", gives_way=level in _ONLY_COMPUTE,
             long=1 if how else _LONG.get(short, 1), processors=_BUSY.get(short, _PROCESSORS_OF.get(level, _PYTHON_PROCESSORS)))

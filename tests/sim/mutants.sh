@@ -11,7 +11,7 @@
 # and linked with the rest; the tree is not touched. The seeds that found it last are played first,
 # then others from 1 on, SEEDS (2000) at most. What is caught is a line "ok", what is not, or does
 # not fit or compile any more, a line "not ok". The last line is "N passed, N failed". With
-# WORLD=lifts only that small world is played (sim --only); with UPDATE=1 the seeds that were found
+# WORLD=lifts only that small world is played (sim --only); with EVERY=4 only each fourth fault is planted; with UPDATE=1 the seeds that were found
 # are written to mutants.txt in place of those that do not find it any more.
 set -uo pipefail
 
@@ -113,7 +113,7 @@ try() {
 
 # Each is three lines: name and known seeds, the substitution, empty.
 run_all() {
-    local heading edit rest name known
+    local heading edit rest name known number=0
     while read -r heading; do
         case $heading in '' | '#'*) continue ;; esac
         IFS= read -r edit
@@ -122,6 +122,7 @@ run_all() {
         if [ ${#wanted[@]} -gt 0 ] && [[ " ${wanted[*]} " != *" $name "* ]]; then
             continue
         fi
+        [ $((number++ % ${EVERY:-1})) -eq 0 ] || continue
         while [ "$(jobs -rp | wc -l)" -ge "${JOBS:-$(nproc)}" ]; do
             wait -n
         done

@@ -233,7 +233,7 @@ def test_names(world):
     listed = world.output.splitlines()
     assert status == 0 and len(listed) == len(set(listed))
     for one in ("unit/test_gate", "fuzz/fuzz_session", "fuzz-long/fuzz_session", "soak/soak", "faults/storm",
-                "sim/sim", "sim/mutants", "package/test_debian.py::test_lintian_says_nothing",
+                "sim/sim", "sim/mutants", "mutants/all", "package/test_debian.py::test_lintian_says_nothing",
                 "analysis/test_sources.py::test_cppcheck_finds_nothing",
                 "integration/test_config.py::test_missing_config", "e2e/test_quickstart.py::test_quickstart"):
         assert one in listed
