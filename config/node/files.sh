@@ -99,8 +99,10 @@ claim() {
 stays_in_root() {
     [ -n "$root" ] && [ -n "$1" ] && [ -z "${inside[$1]:-}" ] || return 0
     stays_in_root "${1%/*}"
-    [ ! -L "$root$1" ] || [[ $(realpath -m -- "$root$1")/ == "$(realpath -- "$root")"/* ]] ||
-        die "$1 leads out of $root, by an absolute link: say where it is by --prefix, or run this within"
+    if [ -L "$root$1" ] || [[ $1 == */.. ]]; then
+        [[ $(realpath -m -- "$root$1")/ == "$(realpath -- "$root")"/* ]] ||
+            die "$1 leads out of $root, by an absolute link: say where it is by --prefix, or run this within"
+    fi
     inside[$1]=yes
 }
 

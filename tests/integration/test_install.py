@@ -1124,6 +1124,7 @@ def test_links_of_an_image_lead_nowhere_else(one, directory):
     words = one.refuses()
     assert f"/usr/local/share leads out of {one.root}, by an absolute link" in words
     assert not list(elsewhere.iterdir())
+    assert f"leads out of {one.root}" in one.refuses("--prefix", "/opt/../..")
     (one.root / "usr/local/share").unlink()
     (one.root / "usr/local/share").symlink_to("../../var")
     one.install()
