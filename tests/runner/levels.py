@@ -30,7 +30,7 @@ _THREAD_SANITIZER = {"TSAN_OPTIONS": "die_after_fork=0"}  # a test's forked proc
 _FUZZ_SANITIZER = {"ASAN_OPTIONS": "quarantine_size_mb=16", "UBSAN_OPTIONS": "print_stacktrace=1"}
 
 # What takes longest is begun first; in seconds of a run of all on two processors.
-_LONG = {"integration/test_install.py": 300, "integration/test_agent.py": 220,
+_LONG = {"integration/test_install.py": 900, "integration/test_agent.py": 220,
          "integration/test_restarts.py": 110, "integration/test_soak.py": 80,
          "integration/test_kill_storm.py": 150, "e2e/test_kill_storm.py": 50,
          "integration/test_bridge_speed.py": 80, "integration/test_agent_streams.py": 70,

@@ -1,7 +1,8 @@
 """Jobs, and the pool that runs them side by side.
 
 A job is one or more commands, run one after the other, and a way to count what they did. The pool
-starts what fits: each job says how many processors it keeps busy, a fraction where it mostly waits.
+starts what fits: each job says how many processors it keeps busy, a fraction where it mostly waits;
+for one that takes long, what is shorter leaves room.
 What only computes `gives_way`: it takes what the others leave, one for each processor, and counts
 for nothing beside them. A job that is `alone` is run when no other does, after all of them.
 """
@@ -16,6 +17,7 @@ import subprocess
 import time
 
 _NICE = 19    # of what gives way
+_LONG_S = 100  # what is longer is not to be what all ends with
 _KILL_S = 60  # from the signal that asks a job to end to the one that does not ask
 
 
@@ -215,15 +217,20 @@ class Pool:
             self._selector.unregister(asked)
 
     def _start(self, waiting):
+        kept = False  # room, for one that takes long
         for job in list(waiting):
             if any(one.over and not one.good for one in job.needs):
                 waiting.remove(job)
                 job.log.parent.mkdir(parents=True, exist_ok=True)
                 job.log.write_text("")
                 self._finish(job, Counts(failed=1, notes=["what it needs has failed"]))
-            elif all(one.over for one in job.needs) and self._fits(job, waiting):
+            elif not all(one.over for one in job.needs) or (kept and not job.gives_way):
+                continue
+            elif self._fits(job, waiting):
                 waiting.remove(job)
                 self._begin(job)
+            else:
+                kept = kept or (job.long >= _LONG_S and not job.gives_way and not job.alone)
 
     def _fits(self, job, waiting):
         if not self._running:

@@ -55,6 +55,15 @@ def test_what_does_not_fit_waits(run):
     assert not overlap(a, b) and not overlap(a, large) and not overlap(b, large)
 
 
+def test_room_is_kept_for_what_takes_long(run):
+    """What is shorter, and would fit, begins behind it; what gives way does not take its room."""
+    jobs = run(first={"script": "sleep 0.5", "processors": 0.5, "long": 200},
+               long={"script": "true", "processors": 1.75, "long": 150},
+               short={"script": "true", "processors": 0.25},
+               beside={"script": "true", "gives_way": True})
+    assert jobs["short"].began >= jobs["long"].began >= jobs["first"].ended > jobs["beside"].began
+
+
 def test_what_gives_way(run, directory):
     """It runs beside whatever else does, one for each processor, and with its nice value."""
     a, b = directory / "a", directory / "b"
