@@ -11,8 +11,9 @@
 # and linked with the rest; the tree is not touched. The seeds that found it last are played first,
 # then others from 1 on, SEEDS (2000) at most. What is caught is a line "ok", what is not, or does
 # not fit or compile any more, a line "not ok". The last line is "N passed, N failed". With
-# WORLD=lifts only that small world is played (sim --only); with EVERY=4 only each fourth fault is planted; with UPDATE=1 the seeds that were found
-# are written to mutants.txt in place of those that do not find it any more.
+# WORLD=lifts only that small world is played (sim --only); with EVERY=4 only each fourth fault is
+# planted; with UPDATE=1 the seeds that were found are written to mutants.txt in place of those that
+# do not find it any more.
 set -uo pipefail
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
