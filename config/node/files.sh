@@ -127,22 +127,25 @@ plan_change() {
     change_prints+=("$new")
 }
 
-# change PATH GOAL: plans it, if it is one.
-change() {
-    local have
+# compare PATH GOAL: into `have` and `new`, the fingerprints of what is there and of what is to be.
+compare() {
     fingerprint "$root$1"
     have=$print
     fingerprint "$2"
-    plan_change "$1" "$2" "$have" "$print"
+    new=$print
+}
+
+# change PATH GOAL: plans it, if it is one.
+change() {
+    local have new
+    compare "$1" "$2"
+    plan_change "$1" "$2" "$have" "$new"
 }
 
 # change_unless_edited PATH GOAL: the same, but what somebody has changed is kept.
 change_unless_edited() {
     local have new
-    fingerprint "$root$1"
-    have=$print
-    fingerprint "$2"
-    new=$print
+    compare "$1" "$2"
     if [ "$have" != "$new" ] && edited "$1" "$have"; then
         kept+=("$1")
     else

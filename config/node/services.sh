@@ -34,10 +34,13 @@ note_restarted() {
     fi
 }
 
-# restart UNIT...: in one transaction.
+# restart UNIT...: in one transaction. Of what does not start it is said why, as systemd tells it then: it is tried
+# again by itself, and what is asked for later is another try's.
 restart() {
     note_restarted "$@"
-    control restart "$@" || die "$* did not start; see journalctl ${*/#/-u }"
+    ! control restart "$@" || return 0
+    systemctl status --no-pager --full "$@" >&2 || :
+    die "$* did not start; see journalctl ${*/#/-u }"
 }
 
 any_changed() {

@@ -1231,6 +1231,7 @@ class LiveNode(Node):
                 [ ! -e sticks ] || echo "ExecStart=/usr/bin/kubelet FLAG"
                 [ -e hidden ] || cat /DROP_IN 2>/dev/null
                 exit 0 ;;
+            status) echo "status of ${*:4}: failed"; exit 3 ;;
         esac
         cut_here
         [ ! -p told ] || { echo "$*" >told; read -r _ <go; }
@@ -1370,7 +1371,8 @@ def test_new_daemon_does_not_start(live):
     live.calls()
     fails.write_text("two")
     live.build_binary("cri-device-shim", "two")
-    assert "cri-device-shim.service did not start" in live.refuses()
+    said = live.refuses()
+    assert "status of cri-device-shim.service: failed\nerror: cri-device-shim.service did not start" in said
     assert live.calls() == ["restart S.service [shim]", "daemon-reload [shim]",
                             "restart S.service [shim]"]
     assert live.active() == ALL_ACTIVE
