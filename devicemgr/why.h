@@ -49,6 +49,7 @@ struct devicemgr_why {
     int refused_code;
     uint64_t refused_times; /* since the first */
     uint64_t refused_first_ms_ago, refused_last_ms_ago;
+    bool refused_over; /* it was made since, or its pod is gone */
 };
 
 /*
@@ -99,11 +100,11 @@ struct devicemgr_why_name {
 /*
  * Calls `each` for every claim that is meant, before it returns, of each of its drivers; what it is
  * given is borrowed until `each` returns. `pod` NULL: all that something waits for, that are owed,
- * or that were refused. Else it is a claim's uid, "namespace/name" or name, or a pod's: then those
- * are meant that a container of the pod was made with, that are among `theirs`, or that were made
- * for the pod by its name (pkg/controller/resourceclaim names them POD-CLAIM-...). With a
- * `container` (NULL: any) not those that only others of the pod were made with; what none was made
- * with yet is in the way of all.
+ * or that were refused and have not been prepared, or unprepared, since. Else it is a claim's uid,
+ * "namespace/name" or name, or a pod's: then those are meant that a container of the pod was made
+ * with, that are among `theirs`, or that were made for the pod by its name
+ * (pkg/controller/resourceclaim names them POD-CLAIM-...). With a `container` (NULL: any) not those
+ * that only others of the pod were made with; what none was made with yet is in the way of all.
  */
 void devicemgr_why_claims(const struct devicemgr *mgr, uint64_t now_ms, const char *pod,
                           const char *container, const struct devicemgr_why_name *theirs,

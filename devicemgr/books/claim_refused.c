@@ -76,13 +76,15 @@ void claim_refused_note(struct claim_refused *refused, uint64_t now_ms,
                         const struct claim_refused_one *said)
 {
     struct claim_refused_one *one, *before;
+    bool again;
 
     if (!can_be_told(said))
         return;
     before = find(refused, said->uid, said->driver);
+    again = before && before->unprepare == said->unprepare;
     one = copy_of(said);
-    one->times = before ? before->times + 1 : 1;
-    one->first_ms = before ? before->first_ms : now_ms;
+    one->times = again ? before->times + 1 : 1;
+    one->first_ms = again ? before->first_ms : now_ms;
     one->last_ms = now_ms;
     if (before)
         one_free(refused, before);

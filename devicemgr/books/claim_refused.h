@@ -18,7 +18,7 @@ struct claim_refused_one {
     const char *clears;
     int code;
     char *text;
-    uint64_t times;
+    uint64_t times; /* that this was refused, and nothing else in between */
     uint64_t first_ms, last_ms;
     char *key; /* uid and driver */
     size_t key_bytes;

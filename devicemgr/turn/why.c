@@ -171,6 +171,24 @@ static void look_at_whole(const struct asking *asking, struct answer *answer,
 
 /* ---- one container ---- */
 
+static bool is_of(const struct allocation *a, const char *container)
+{
+    return strcmp(a->container, container) == 0;
+}
+
+/* Whether what was refused then was made later, or is asked for no more. */
+static bool is_over(const struct state *state, const struct devicemgr_why *why, uint64_t refused_ms)
+{
+    if (why->pending)
+        return false;
+    for (const struct allocation *a = allocations_of_pod(&state->allocations, why->pod_uid); a;
+         a = a->pod_next) {
+        if (is_of(a, why->container) && a->known == ALLOCATION_LIVE && a->known_ms >= refused_ms)
+            return true;
+    }
+    return pods_gone(&state->pods, why->pod_uid);
+}
+
 static void tell_refusal(const struct asking *asking, struct devicemgr_why *why,
                          const struct refusal *refusal)
 {
@@ -183,6 +201,7 @@ static void tell_refusal(const struct asking *asking, struct devicemgr_why *why,
     why->refused_times = refusal->times;
     why->refused_first_ms_ago = asking->state->now_ms - refusal->first_ms;
     why->refused_last_ms_ago = asking->state->now_ms - refusal->last_ms;
+    why->refused_over = is_over(asking->state, why, refusal->last_ms);
 }
 
 static void tell_pending(const struct asking *asking, struct devicemgr_why *why,
@@ -227,11 +246,6 @@ static void tell(const struct asking *asking, const struct demand *demand,
 }
 
 /* ---- one that has devices ---- */
-
-static bool is_of(const struct allocation *a, const char *container)
-{
-    return strcmp(a->container, container) == 0;
-}
 
 /* Whether this is the first of its container's, which stands for all. */
 static bool is_first(const struct state *state, const struct allocation *a)

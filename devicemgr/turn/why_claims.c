@@ -73,6 +73,14 @@ static bool is_meant(const struct asking *asking, const struct claim *claim)
 
 /* ---- one claim ---- */
 
+/* Whether what was refused then was done later. `claim` NULL: nothing is kept of it. */
+static bool is_over(const struct claim *claim, const struct claim_refused_one *refusal)
+{
+    if (refusal->unprepare)
+        return !claim;
+    return claim && claim->state == CLAIM_PREPARED && claim->since_ms >= refusal->last_ms;
+}
+
 static void tell_refusal(const struct asking *asking, struct devicemgr_why_claim *why,
                          const struct claim_refused_one *refusal)
 {
@@ -150,7 +158,7 @@ static void tell_claim(const struct asking *asking, const struct claim *claim)
                                       .since_ms_ago = ago(asking->state->now_ms, claim->since_ms)};
     struct text text = {0};
 
-    if (asking->pod ? !is_meant(asking, claim) : !task && !refusal)
+    if (asking->pod ? !is_meant(asking, claim) : !task && (!refusal || is_over(claim, refusal)))
         return;
     requests = requests_of(asking, task);
     why.requests = requests;
@@ -171,8 +179,9 @@ static void tell_refused(const struct asking *asking, const struct claim_refused
                                       .state = ""};
 
     if (claims_find(&asking->state->claims, refusal->uid, refusal->driver) ||
-        (asking->pod &&
-         !is_meant_by_name(asking, refusal->uid, refusal->pod_namespace, refusal->name)))
+        (asking->pod
+             ? !is_meant_by_name(asking, refusal->uid, refusal->pod_namespace, refusal->name)
+             : is_over(NULL, refusal)))
         return;
     tell_refusal(asking, &why, refusal);
     asking->each(asking->user, &why);

@@ -119,7 +119,7 @@ static void on_why(void *user, const struct devicemgr_why *why)
     struct why *answer = user;
     Control__V1__WhyResponse *response = &answer->response;
 
-    if (answer->waiting && !why->pending && !why->refused_word)
+    if (answer->waiting && !why->pending && (!why->refused_word || why->refused_over))
         return;
     if (response->n_containers == CONTROL_WHY_CONTAINERS_MAX) {
         response->more = true;

@@ -12,7 +12,7 @@ struct why {
     Control__V1__WhyResponse response;
 
     /* private */
-    bool waiting;    /* only those that wait, or were refused */
+    bool waiting;    /* only those that wait, or were refused and are not made yet */
     size_t id_bytes; /* of the ids so far */
 };
 

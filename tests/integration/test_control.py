@@ -186,9 +186,13 @@ def test_why_without_a_pod_is_all_that_wait_or_were_refused(at_work, make_client
     client = make_client(at_work)
     client.run(client.run_pod("has", annotations=by_annotation("main", "other.com/nic=1")), "main")
     assert ctl(at_work, "why").stdout == ""
+    web = client.run_pod("web", annotations=by_annotation("main", f"{GPU}=1"))
     with refused(grpc.StatusCode.FAILED_PRECONDITION):
-        client.create(client.run_pod("web", annotations=by_annotation("main", f"{GPU}=1")), "main")
+        client.create(web, "main")
     assert ctl(at_work, "why", "-o", "name").stdout == "container/default/web/main\n"
+    make_plugin(at_work, GPU, ["g0"])
+    client.run(web, "main")
+    assert ctl(at_work, "why").stdout == "" and why(at_work, "web")["lastRefusal"], "it was made since"
 
 
 def test_why_one_was_refused(at_work, make_client):

@@ -18,6 +18,7 @@ struct told {
     char clears[160];
     char refused_text[TEXT_BYTES_MAX];
     uint64_t times, first_ms_ago, last_ms_ago, left_ms;
+    bool over;
 };
 
 static void put(char *out, const char *format, ...) __attribute__((format(printf, 2, 3)));
@@ -58,6 +59,7 @@ static void on_why(void *user, const struct devicemgr_why *why)
     told->times = why->refused_times;
     told->first_ms_ago = why->refused_first_ms_ago;
     told->last_ms_ago = why->refused_last_ms_ago;
+    told->over = why->refused_over;
     snprintf(told->refused, sizeof told->refused, "%s", why->refused_word ? why->refused_word : "");
     snprintf(told->clears, sizeof told->clears, "%s",
              why->refused_clears ? why->refused_clears : "");
@@ -270,6 +272,62 @@ static void a_container_that_runs_would_get_the_same_or_not(void **state)
     assert_string_equal(ask(w, &told, "u1"), "ns/u1/main none: " GPU " wait devices-unhealthy");
 }
 
+/* ---- whether a refusal is over ---- */
+
+static bool is_over(struct world *w)
+{
+    struct told told;
+
+    assert_string_not_equal(ask(w, &told, "u1"), "");
+    assert_string_equal(told.refused, "plugin-away");
+    return told.over;
+}
+
+/* u1's container was made, and is refused when it is to be made again. */
+static uint64_t u1_is_refused_again(struct world *w)
+{
+    uint64_t endpoint = u1_has_g0(w, "g0");
+
+    container_removed(w, "c1");
+    plugin_lost(w, endpoint, "gone");
+    create_token(w, 12, "u1", GPU ":g0");
+    ignore_all(w);
+    pass(w, HOLD_MS);
+    ignore_all(w);
+    return endpoint;
+}
+
+static void a_refusal_is_over_when_the_container_was_made_since(void **state)
+{
+    struct world *w = *state;
+
+    u1_is_refused_again(w);
+    assert_false(is_over(w));
+    pass(w, 1000);
+    plugin_up(w, GPU, "gpu.sock", "g0", false, false);
+    create_token(w, 13, "u1", GPU ":g0");
+    assert_false(is_over(w));
+    allocated(w, "A=1");
+    ignore_all(w);
+    assert_false(is_over(w));
+    create_answered(w, 13, "c2");
+    assert_true(is_over(w));
+}
+
+static void a_refusal_is_over_when_the_pod_is_gone(void **state)
+{
+    struct world *w = *state;
+
+    u1_is_refused_again(w);
+    sandbox_stopping(w, "s-u1");
+    sandbox_stopped(w, "s-u1");
+    ignore_all(w);
+    assert_false(is_over(w));
+    sandbox_removed(w, "s-u1");
+    ignore_all(w);
+    assert_true(is_over(w));
+}
+
 /* ---- who is meant ---- */
 
 static void a_pod_is_named_in_three_ways(void **state)
@@ -334,6 +392,8 @@ int main(void)
         TEST(without_rows_nothing_is_said_of_resources),
         TEST(what_was_not_understood_is_not_judged_again),
         TEST(a_container_that_runs_would_get_the_same_or_not),
+        TEST(a_refusal_is_over_when_the_container_was_made_since),
+        TEST(a_refusal_is_over_when_the_pod_is_gone),
         TEST(a_pod_is_named_in_three_ways),
         TEST(time_passes_between_events),
         TEST(as_many_refusals_are_remembered_as_there_is_room_for),

@@ -74,6 +74,34 @@ static void one_that_waits_says_for_what_and_until_when(void **state)
     ignore_all(w);
 }
 
+/* It is told to who asks for it by its name only. */
+static void what_was_done_since_was_refused_once(void **state)
+{
+    struct world *w = *state;
+
+    prepare(w, 5, "c1");
+    committed(w);
+    pass(w, CLAIM_HOLD_MS);
+    ignore_all(w);
+    assert_string_equal(ask(w, NULL),
+                        "c1 " DRIVER " asked refused prepare driver-away 1 times 14\n");
+    driver_up(w, 1, DRIVER);
+    claim_prepared(w, 6, "c1", "gpu-0");
+    assert_string_equal(ask(w, NULL), "");
+    assert_string_equal(ask(w, "c1"),
+                        "c1 " DRIVER " prepared refused prepare driver-away 1 times 14\n");
+    unprepare(w, 7, "c1");
+    committed(w);
+    claim_failed(w, CODE_UNKNOWN, "not now");
+    assert_non_null(strstr(ask(w, NULL), " refused unprepare driver-failed 1 times 2\n"));
+    unprepare(w, 8, "c1");
+    claim_unprepared(w);
+    committed(w);
+    ignore_all(w);
+    assert_string_equal(ask(w, NULL), "");
+    assert_string_equal(ask(w, "c1"), "c1 " DRIVER "  refused unprepare driver-failed 1 times 2\n");
+}
+
 static void one_whose_driver_is_asked_has_no_end_of_ours(void **state)
 {
     struct world *w = *state;
@@ -287,6 +315,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, claims_setup, world_teardown)
         TEST(one_that_waits_says_for_what_and_until_when),
+        TEST(what_was_done_since_was_refused_once),
         TEST(one_whose_driver_is_asked_has_no_end_of_ours),
         TEST(one_that_waits_for_its_turn),
         TEST(what_is_owed_says_when_it_is_told_again),
