@@ -238,7 +238,7 @@ def test_calls_outlive_the_daemon(node, closing, how):
         if how == "kill":
             node.run("systemctl", "kill", "--kill-who=main", "-s", "KILL", DAEMON)
         else:
-            node.run("systemctl", "restart", DAEMON)
+            node.restart(DAEMON)
         wait_until(lambda: node.pid(DAEMON) not in (0, daemon) and node.active() == ALL,
                    "another daemon is ready")
         go.set()
@@ -374,7 +374,7 @@ def test_kubelet_package_changes_its_unit(node):
     unit.write_text(unit.read_text() + "# another package\n")
     node.run("systemctl", "daemon-reload")
     assert "has changed since" not in node.log()
-    node.run("systemctl", "restart", "kubelet.service")
+    node.restart("kubelet.service")
     wait_until(lambda: "/etc/systemd/system/kubelet.service has changed since cri-device-shim was "
                "enabled: run cri-device-shimctl node enable again" in node.log(), "it says so")
     assert node.active() == ALL

@@ -429,7 +429,7 @@ class KubeNode(Machine):
         self.run("systemctl", "stop", unit)
 
     def restart_unit(self, unit):
-        self.run("systemctl", "restart", unit)
+        self.restart(unit)
 
     def restart_kubelet(self, **settings):
         """With these settings of a KubeletConfiguration in place of its own."""

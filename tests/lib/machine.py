@@ -173,6 +173,12 @@ class Machine:
         assert not check or done.returncode == 0, done.stdout + done.stderr
         return done
 
+    def restart(self, unit):
+        """Of one that does not start it is shown what systemd says then: it is tried again by itself."""
+        done = self.run("systemctl", "restart", unit, check=False)
+        assert done.returncode == 0, done.stderr + self.run("systemctl", "status", "--no-pager", "--full",
+                                                            unit, check=False).stdout
+
     def property(self, unit, name):
         return self.run("systemctl", "show", "-p", name, "--value", unit).stdout.strip()
 
