@@ -173,6 +173,23 @@ void devicemgr_create_refused(struct devicemgr *mgr, uint64_t now_ms, const char
  * of it draws on counters (consumesCounters), as those do that may be made of the same. */
 void devicemgr_slice(struct devicemgr *mgr, uint64_t now_ms, const char *uid, const char *driver,
                      const char *pool, const char *const *devices, size_t devices_len, bool apart);
+
+/* What devices are made of, by its name in their pool. Amounts are whole numbers of one unit, whichever
+ * that is. */
+struct devicemgr_counter {
+    const char *name;
+    bool there;    /* the slice says how much there is of it */
+    uint64_t much; /* that */
+};
+struct devicemgr_draw {
+    const char *device;
+    size_t counter; /* which of the counters */
+    uint64_t much;  /* the device takes that, as long as somebody has it */
+};
+/* Said of the slice behind devicemgr_slice(), which forgets it. */
+void devicemgr_slice_counters(struct devicemgr *mgr, uint64_t now_ms, const char *uid,
+                              const struct devicemgr_counter *counters, size_t counters_len,
+                              const struct devicemgr_draw *draws, size_t draws_len);
 /* It is no more. */
 void devicemgr_slice_gone(struct devicemgr *mgr, uint64_t now_ms, const char *uid);
 

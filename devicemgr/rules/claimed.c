@@ -178,14 +178,140 @@ static const struct claim *find_other(const struct state *state,
     return NULL;
 }
 
+/* Devices that are made of the same, as partitions of one: who has such a one. */
+struct drawn {
+    const char *counter;
+    bool known;    /* only those count of which the cluster has said what they have */
+    uint64_t left; /* of the counter */
+    bool over;     /* there is less than what is drawn */
+    uint64_t most; /* that another pod's has */
+    const struct claim *by;
+    const struct granted_device *device;
+};
+
+static bool is_same(const struct granted_device *a, const struct granted_device *b)
+{
+    return strcmp(a->pool, b->pool) == 0 && strcmp(a->device, b->device) == 0;
+}
+
+/* The device of the claim that has it and may run with it. */
+static const struct granted_device *next_running(const struct claim *claim, bool known, size_t *at)
+{
+    while (claim->users_len > 0 && claim_state_kept(claim->state) && (is_known(claim) || !known) &&
+           *at < claim->devices.len) {
+        const struct granted_device *device = &claim->devices.v[(*at)++];
+
+        if (!is_shared(claim, device))
+            return device;
+    }
+    return NULL;
+}
+
+/* Whether a claim before this one has the same, of which both draw but once. */
+static bool is_drawn_already(const struct claim *claim, const struct granted_device *device,
+                             bool known)
+{
+    for (const struct claim *c = claim->of->first; c != claim; c = c->next) {
+        const struct granted_device *theirs;
+        size_t at = 0;
+
+        while ((theirs = next_running(c, known, &at))) {
+            if (is_same(theirs, device))
+                return true;
+        }
+    }
+    return false;
+}
+
+static void draw(const struct state *state, const struct devicemgr_create *request,
+                 const struct claim *claim, const struct granted_device *device,
+                 struct drawn *drawn)
+{
+    const struct slice *slice =
+        slices_drawing(&state->slices, claim->driver, device->pool, device->device);
+    uint64_t much = slice ? slice_draw(slice, device->device, drawn->counter) : 0;
+
+    if (much == 0 || is_drawn_already(claim, device, drawn->known))
+        return;
+    if (much > drawn->most && find_user(state, request, claim, false)) {
+        drawn->most = much;
+        drawn->by = claim;
+        drawn->device = device;
+    }
+    drawn->over = drawn->over || much > drawn->left;
+    drawn->left -= much < drawn->left ? much : drawn->left;
+}
+
+/* Whether what is running leaves less of the counter than the device is to have of it. */
+static bool is_overdrawn(const struct state *state, const struct devicemgr_create *request,
+                         const struct claim *claim, const struct granted_device *device,
+                         uint64_t much, struct drawn *drawn)
+{
+    uint64_t there;
+
+    if (!slices_counter(&state->slices, claim->driver, device->pool, drawn->counter, &there))
+        return false;
+    drawn->left = much < there ? there - much : 0;
+    for (const struct claim *c = claim->of->first; c; c = c->next) {
+        const struct granted_device *theirs;
+        size_t at = 0;
+
+        while ((theirs = next_running(c, drawn->known, &at))) {
+            if (strcmp(theirs->pool, device->pool) == 0 && !is_same(theirs, device))
+                draw(state, request, c, theirs, drawn);
+        }
+    }
+    return drawn->over && drawn->by;
+}
+
+/* Another claim, of which a device and this one cannot both be had, `*theirs`; of several the one that
+ * takes most. The scheduler looks at it so, but no more at claims that are gone. NULL: none. */
+static const struct claim *find_made_of_same(const struct state *state,
+                                             const struct devicemgr_create *request,
+                                             const struct claim *claim,
+                                             const struct granted_device *device, bool known,
+                                             const struct granted_device **theirs)
+{
+    const struct slice *slice =
+        is_shared(claim, device)
+            ? NULL
+            : slices_drawing(&state->slices, claim->driver, device->pool, device->device);
+
+    for (size_t i = 0; slice && i < slice->draws_len; i++) {
+        const struct slice_draw *is = &slice->draws[i];
+        struct drawn drawn = {.counter = slice->counters[is->counter].name, .known = known};
+
+        if (strcmp(is->device, device->device) != 0 || is->much == 0 ||
+            !is_overdrawn(state, request, claim, device, is->much, &drawn))
+            continue;
+        *theirs = drawn.device;
+        return drawn.by;
+    }
+    return NULL;
+}
+
+/* The same, or one that is made of the same; then `*theirs` is that. */
+static const struct claim *find_in_the_way(const struct state *state,
+                                           const struct devicemgr_create *request,
+                                           const struct claim *claim,
+                                           const struct granted_device *device, bool known,
+                                           const struct granted_device **theirs)
+{
+    const struct claim *other = find_other(state, request, claim, device, known);
+
+    return other ? other : find_made_of_same(state, request, claim, device, known, theirs);
+}
+
 /* Of one device of a claim that the request names. A pod that has it by now keeps it. Where the
  * driver has the same names for it in several claims, the request may be by each of those. */
 static void look_at_device(const struct state *state, const struct devicemgr_create *request,
                            const struct claim *claim, const struct granted_device *device,
                            struct look *look)
 {
-    const struct claim *known = find_other(state, request, claim, device, true);
-    const struct claim *other = known ? known : find_other(state, request, claim, device, false);
+    const struct granted_device *theirs = NULL;
+    const struct claim *known = find_in_the_way(state, request, claim, device, true, &theirs);
+    const struct claim *other =
+        known ? known : find_in_the_way(state, request, claim, device, false, &theirs);
     bool ambiguous = false;
 
     if (!other || find_user(state, request, claim, true))
@@ -202,8 +328,10 @@ static void look_at_device(const struct state *state, const struct devicemgr_cre
     }
     look_fini(look);
     look->step = is_known(claim) && is_known(other) && !ambiguous ? LOOK_REFUSE : LOOK_GO;
-    look->reason = (struct reason){
-        .kind = REASON_CLAIM_HELD, .claim = claim, .user = find_user(state, request, other, false)};
+    look->reason = (struct reason){.kind = REASON_CLAIM_HELD,
+                                   .claim = claim,
+                                   .user = find_user(state, request, other, false),
+                                   .made_of_same = theirs};
     ids_add(&look->reason.ids, device->device);
 }
 

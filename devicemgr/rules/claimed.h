@@ -16,7 +16,8 @@ struct wanted;
 /*
  * The devices of a claim are named by the CDI names that its driver has answered. REFUSE: the
  * runtime would start it without them; or a container of another pod, which may still run, has one
- * of them by another claim, although neither is shared on purpose. GO with a reason: that may be
+ * of them by another claim, although neither is shared on purpose, or one that is made of the same, of
+ * which there is not enough for both (counters of ResourceSlices). GO with a reason: that may be
  * so, but nobody knows enough of the claims to refuse it; a driver that has the same names for a
  * device in each claim leaves open which it is.
  */

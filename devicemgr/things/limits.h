@@ -131,6 +131,10 @@
 /* ResourceSlices of this node: the API allows one 128 devices. */
 #define SLICES_MAX 1024
 #define SLICE_DEVICES_MAX 1024
+/* Counters that one speaks of, and what its devices draw on them: the API allows 8 sets of 32, and 64
+ * devices that draw on 32 of each of two. */
+#define SLICE_COUNTERS_MAX 1024
+#define SLICE_DRAWS_MAX 4096
 /* What is owed to a driver that is back goes out so many at a time: most drivers do one thing after
  * the other, each within its time. One that failed is tried again after this long, twice as long
  * each time, at most so long. */

@@ -8,8 +8,22 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "devicemgr/dra.h"
 #include "devicemgr/things/ids.h"
 #include "devicemgr/things/mem.h"
+
+/* As in dra.h. */
+struct slice_counter {
+    char *name;
+    bool there;
+    uint64_t much;
+};
+
+struct slice_draw {
+    char *device;
+    size_t counter; /* which of the slice's */
+    uint64_t much;
+};
 
 struct slice {
     char *uid;
@@ -17,6 +31,10 @@ struct slice {
     char *pool;
     struct ids devices;
     bool apart; /* none of them may be made of what another is */
+    struct slice_counter *counters;
+    size_t counters_len;
+    struct slice_draw *draws;
+    size_t draws_len;
     UT_hash_handle hh;
 };
 
@@ -30,6 +48,10 @@ size_t slices_len(const struct slices *table);
 /* Adds one, or takes it for what it is now; all is copied. */
 void slices_set(struct slices *table, const char *uid, const char *driver, const char *pool,
                 const struct ids *devices, bool apart);
+/* What its devices are made of, once after slices_set(); of one that is not there nothing is kept. */
+void slices_set_counters(struct slices *table, const char *uid,
+                         const struct devicemgr_counter *counters, size_t counters_len,
+                         const struct devicemgr_draw *draws, size_t draws_len);
 /* It is no more, if it was there. */
 void slices_remove(struct slices *table, const char *uid);
 /* Whether one of them has the device. */
@@ -38,5 +60,13 @@ bool slices_have(const struct slices *table, const char *driver, const char *poo
 /* Whether one has it, and says that no other device is made of the same. */
 bool slices_apart(const struct slices *table, const char *driver, const char *pool,
                   const char *device);
+/* The first one by which it draws on counters; NULL: it does on none. */
+const struct slice *slices_drawing(const struct slices *table, const char *driver, const char *pool,
+                                   const char *device);
+/* How much of a counter it draws by that. */
+uint64_t slice_draw(const struct slice *slice, const char *device, const char *counter);
+/* How much of it there is in the pool; false: none of them says that. */
+bool slices_counter(const struct slices *table, const char *driver, const char *pool,
+                    const char *counter, uint64_t *much);
 
 #endif

@@ -167,6 +167,15 @@ void devicemgr_slice(struct devicemgr *mgr, uint64_t now_ms, const char *uid, co
     tasks_slices_changed(&mgr->tasks);
 }
 
+void devicemgr_slice_counters(struct devicemgr *mgr, uint64_t now_ms, const char *uid,
+                              const struct devicemgr_counter *counters, size_t counters_len,
+                              const struct devicemgr_draw *draws, size_t draws_len)
+{
+    state_at(&mgr->state, now_ms);
+    if (counters_len <= SLICE_COUNTERS_MAX && draws_len <= SLICE_DRAWS_MAX)
+        slices_set_counters(&mgr->state.slices, uid, counters, counters_len, draws, draws_len);
+}
+
 void devicemgr_slice_gone(struct devicemgr *mgr, uint64_t now_ms, const char *uid)
 {
     state_at(&mgr->state, now_ms);

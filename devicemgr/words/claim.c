@@ -231,7 +231,8 @@ bool claim_user_is_of(const struct claim_user *user, const char *pod_namespace)
 }
 
 void claim_explain_held(const struct claim *claim, const struct claim_user *user,
-                        const struct ids *ids, bool hidden, struct text *text)
+                        const struct ids *ids, const struct granted_device *made_of_same,
+                        bool hidden, struct text *text)
 {
     text_add(text, "device ");
     text_add_ids(text, ids);
@@ -244,7 +245,13 @@ void claim_explain_held(const struct claim *claim, const struct claim_user *user
         text_add(text, "a container of another namespace");
     else
         claim_explain_user(user->container, user->pod, text);
-    text_add(text, ", which has it by another claim");
+    if (!made_of_same) {
+        text_add(text, ", which has it by another claim");
+        return;
+    }
+    text_add(text, ", which has device ");
+    text_add_words(text, made_of_same->device, TEXT_IDS_BYTES_MAX);
+    text_add(text, " by another claim, and both draw on the same counters");
 }
 
 void claim_explain_cdi_unknown(struct text *text)

@@ -11,6 +11,7 @@
 
 struct claim;
 struct claim_user;
+struct granted_device;
 struct ids;
 struct state;
 
@@ -72,10 +73,11 @@ void claim_explain_renewed(const struct claim *claim, const char *words, struct 
 /* The runtime would start a container without these, which are CDI names; adds the whole
  * sentence. */
 void claim_explain_not_read(const struct state *state, const struct ids *names, struct text *text);
-/* Another pod's container may have a device (`ids`) of the claim; `hidden`: who it is is not told.
- * Adds the whole sentence. */
+/* Another pod's container may have a device (`ids`) of the claim, or one that is made of the same
+ * (`made_of_same`; NULL: the device itself); `hidden`: who it is is not told. Adds the whole sentence. */
 void claim_explain_held(const struct claim *claim, const struct claim_user *user,
-                        const struct ids *ids, bool hidden, struct text *text);
+                        const struct ids *ids, const struct granted_device *made_of_same,
+                        bool hidden, struct text *text);
 /* Whether the user's pod is of the namespace. */
 bool claim_user_is_of(const struct claim_user *user, const char *pod_namespace);
 /* Nobody knows whether the runtime reads CDI names; adds the whole sentence. */

@@ -179,8 +179,8 @@ static void explain_away(const struct state *state, const struct demand *demand,
     const struct resource *resource = resources_find(state->resources, reason->resource);
 
     (void)demand;
-    reason_explain_endpoint(&resource->endpoint, state->now_ms,
-                            ordered_grace_ms(state, resource), text);
+    reason_explain_endpoint(&resource->endpoint, state->now_ms, ordered_grace_ms(state, resource),
+                            text);
     add_ids(&reason->ids, text);
 }
 
@@ -330,7 +330,7 @@ static bool is_user_hidden(const struct state *state, const struct demand *deman
 static void explain_claim(const struct state *state, const struct demand *demand,
                           const struct reason *reason, struct text *text)
 {
-    claim_explain_held(reason->claim, reason->user, &reason->ids,
+    claim_explain_held(reason->claim, reason->user, &reason->ids, reason->made_of_same,
                        is_user_hidden(state, demand, reason), text);
 }
 
@@ -338,7 +338,8 @@ bool reason_explain_hidden(const struct state *state, const struct demand *deman
                            const struct reason *reason, struct text *text)
 {
     if (reason->user && is_user_hidden(state, demand, reason)) {
-        claim_explain_held(reason->claim, reason->user, &reason->ids, false, text);
+        claim_explain_held(reason->claim, reason->user, &reason->ids, reason->made_of_same, false,
+                           text);
         return true;
     }
     if (!is_hidden(state, demand, reason))

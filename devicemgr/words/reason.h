@@ -19,6 +19,7 @@
 struct allocation;
 struct claim;
 struct claim_user;
+struct granted_device;
 struct state;
 struct endpoint;
 
@@ -108,6 +109,7 @@ struct reason {
     const struct allocation *holder;
     const struct claim *claim;
     const struct claim_user *user;
+    const struct granted_device *made_of_same; /* what that has; NULL: the same device */
     const char *call;
     const char *socket_name;
     const char *words;

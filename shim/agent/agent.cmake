@@ -13,6 +13,7 @@ add_library(shim_agent STATIC
     ${CMAKE_CURRENT_LIST_DIR}/json_splitter.c
     ${CMAKE_CURRENT_LIST_DIR}/kubeconfig.c
     ${CMAKE_CURRENT_LIST_DIR}/logind.c
+    ${CMAKE_CURRENT_LIST_DIR}/object_counters.c
     ${CMAKE_CURRENT_LIST_DIR}/objects.c
     ${CMAKE_CURRENT_LIST_DIR}/order_capacity.c
     ${CMAKE_CURRENT_LIST_DIR}/order_dra.c

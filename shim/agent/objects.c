@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "shim/agent/object_counters.h"
 #include "shim/must.h"
 
 /* Of claims that the scheduler makes for extended resources
@@ -260,6 +261,7 @@ static ProtobufCMessage *slice(const json_t *object)
         must(strdup(name_in(one))); /* of a list each is freed */
     out->apart = are_apart(devices);
     read_taints(devices, out);
+    object_read_counters(json_object_get(object, "spec"), FACT_BYTES_MAX, out);
     return &out->base;
 }
 

@@ -42,6 +42,40 @@ void core_news_fini(struct core_news *news)
 
 /* ---- slices, rules ---- */
 
+static size_t draws_of(const Agent__V1__Slice *slice)
+{
+    size_t len = 0;
+
+    for (size_t i = 0; i < slice->n_draws; i++)
+        len += slice->draws[i]->n_counters;
+    return len;
+}
+
+static void tell_counters(struct devicemgr *core, const char *uid, const Agent__V1__Slice *slice)
+{
+    struct devicemgr_counter *counters = must(calloc(slice->n_counters + 1, sizeof *counters));
+    struct devicemgr_draw *draws = must(calloc(draws_of(slice) + 1, sizeof *draws));
+    size_t len = 0;
+
+    for (size_t i = 0; i < slice->n_counters; i++) {
+        const Agent__V1__Counter *is = slice->counters[i];
+
+        counters[i] = (struct devicemgr_counter){is->name, is->there, is->thousandths};
+    }
+    for (size_t i = 0; i < slice->n_draws; i++) {
+        const Agent__V1__Draw *is = slice->draws[i];
+
+        for (size_t k = 0; k < is->n_counters && k < is->n_thousandths; k++) {
+            if (is->device < slice->n_devices)
+                draws[len++] = (struct devicemgr_draw){slice->devices[is->device], is->counters[k],
+                                                       is->thousandths[k]};
+        }
+    }
+    devicemgr_slice_counters(core, boot_now_ms(), uid, counters, slice->n_counters, draws, len);
+    free(counters);
+    free(draws);
+}
+
 static void tell_slice(struct devicemgr *core, const struct fact *fact)
 {
     Agent__V1__Slice *slice =
@@ -52,6 +86,7 @@ static void tell_slice(struct devicemgr *core, const struct fact *fact)
     } else if (slice) {
         devicemgr_slice(core, boot_now_ms(), fact->key, slice->driver, slice->pool,
                         (const char *const *)slice->devices, slice->n_devices, slice->apart);
+        tell_counters(core, fact->key, slice);
         core_taints_slice(core, boot_now_ms(), fact->key, slice);
     } else {
         devicemgr_slice_gone(core, boot_now_ms(), fact->key);

@@ -140,6 +140,37 @@ def test_devices_that_may_be_made_of_the_same(server, feed, make_agent, said, ap
     assert feed.wait_fact(proto.SLICE, "uid-s1").apart == apart
 
 
+def test_what_devices_draw_on_counters(server, feed, make_agent):
+    """As a slice says it, in any version of the API; what is no quantity is left out."""
+    one = slice_of("s1")
+    draws = [{"counterSet": "gpu", "counters": {"memory": {"value": "40Gi"}, "engines": {"value": "1500m"}}},
+             {"counterSet": "bus", "counters": {"lanes": {"value": "8"}, "odd": {"value": "0x1"}, "none": {}}}]
+    one["spec"]["devices"][0]["basic"] = {"consumesCounters": draws[:1]}
+    one["spec"]["devices"][1]["consumesCounters"] = draws
+    one["spec"]["sharedCounters"] = [{"name": "gpu", "counters": {"memory": {"value": "80Gi"}, "engines": {"value": "3e0"}}}]
+    server.put("resourceslices", one)
+    make_agent()
+    told = feed.wait_fact(proto.SLICE, "uid-s1")
+    names = [counter.name for counter in told.counters]
+    assert {counter.name: (counter.there, counter.thousandths) for counter in told.counters} == {
+        "gpu/memory": (True, 80 * 2**30 * 1000), "gpu/engines": (True, 3000), "bus/lanes": (False, 0)}
+    drawn = {told.devices[draw.device]: {names[at]: much for at, much in zip(draw.counters, draw.thousandths, strict=True)}
+             for draw in told.draws}
+    gpu = {"gpu/memory": 40 * 2**30 * 1000, "gpu/engines": 1500}
+    assert drawn == {"gpu-0": gpu, "gpu-1": {**gpu, "bus/lanes": 8000}}
+
+
+def test_counters_are_not_told_where_the_slice_would_be_too_large(server, feed, make_agent):
+    """It is kept without them."""
+    one = slice_of("s1")
+    one["spec"]["sharedCounters"] = [{"name": f"set-{at}", "counters": {
+        f"counter-{number}-{'x' * 50}": {"value": "1"} for number in range(32)}} for at in range(64)]
+    server.put("resourceslices", one)
+    make_agent()
+    told = feed.wait_fact(proto.SLICE, "uid-s1")
+    assert (list(told.devices), list(told.counters)) == (["gpu-0", "gpu-1"], [])
+
+
 def test_pods_that_have_ended_take_no_room(server, feed, make_agent):
     """More than can be kept are there, before and behind one that runs, by what the server sorts them."""
     for number in range(1100):

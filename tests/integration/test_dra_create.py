@@ -216,20 +216,22 @@ def clustered(runtime, directory, make_shim):
 
 @pytest.fixture
 def cluster(clustered, server, directory, closing):
-    """A daemon whose agent sees claims, and a driver that gives gpu-0 to each of them, as they are given it there."""
+    """A daemon whose agent sees claims, and a driver that gives gpu-0 to each of them, or what `device_of` says, as they
+    are given it there."""
     one = DraNode(directory, clustered, closing)
+    one.device_of = {}
     agent = closing(Agent(directory, server.kubeconfig(directory / "kubelet.conf", NODE)))
     agent.start()
     clustered.wait_log("cluster: agent")
     driver = one.driver(GPU)
     driver.on_prepare = lambda claimed: [dra_messages.Device(
-        request_names=["gpu"], pool_name=NODE, device_name="gpu-0",
+        request_names=["gpu"], pool_name=NODE, device_name=one.device_of.get(claimed.uid, "gpu-0"),
         cdi_device_ids=[f"{GPU}/device={claimed.uid}", f"{GPU}/device=all"])]
     return one
 
 
 def allocate(server, uid, **more):
-    """gpu-0 to a claim, for a pod of this node."""
+    """gpu-0, or another device, to a claim, for a pod of this node."""
     result = {"driver": GPU, "pool": NODE, "device": "gpu-0", "request": "gpu", **more}
     server.put("resourceclaims", {"metadata": {"name": f"claim-{uid}", "namespace": "default", "uid": uid}, "status": {
         "allocation": {"devices": {"results": [result]}}}})
@@ -258,6 +260,36 @@ def test_a_device_that_a_pod_still_has_is_not_given_to_another(clustered, cluste
     client.run(holder, "again", **of_claim("c-1"))  # it has it
     client.StopPodSandbox(pod_sandbox_id=holder.id)
     assert client.create(pod, "main", attempt=1, **of_claim("c-2")) and held
+
+
+def test_a_part_of_what_a_pod_still_has_is_not_given_to_another(clustered, cluster, server):
+    """As after a pod was deleted by force: the scheduler makes two halves of its device for others."""
+    client = cluster.client
+    parts = {"c-1": ("gpu-0", "80Gi"), "c-2": ("half-0", "40Gi"), "c-3": ("half-1", "40Gi")}
+    cluster.device_of = {uid: device for uid, (device, _) in parts.items()}
+    server.put("resourceslices", {"metadata": {"name": "counters", "uid": "uid-counters"}, "spec": {
+        "nodeName": NODE, "driver": GPU, "pool": {"name": NODE, "generation": 1, "resourceSliceCount": 2},
+        "sharedCounters": [{"name": "gpu-0", "counters": {"memory": {"value": "80Gi"}}}]}})
+    server.put("resourceslices", {"metadata": {"name": "devices", "uid": "uid-devices"}, "spec": {
+        "nodeName": NODE, "driver": GPU, "pool": {"name": NODE, "generation": 1, "resourceSliceCount": 2},
+        "devices": [{"name": name, "consumesCounters": [{"counterSet": "gpu-0", "counters": {"memory": {"value": much}}}]}
+                    for name, much in parts.values()]}})
+    for uid, (device, _) in parts.items():
+        allocate(server, uid, device=device)
+        prepared(cluster.kubelet, GPU, uid)
+    holder = client.run_pod("holder")
+    client.run(holder, "main", **of_claim("c-1"))
+    pod, error = refused_once_known(client, of_claim("c-2"))
+    assert error.code() is grpc.StatusCode.UNAVAILABLE
+    for words in ("device half-0 of claim claim-c-2", 'container "main" of pod default/holder, which has device gpu-0'):
+        assert words in error.details()
+    (item,) = ctl_json(clustered, "why", pod.config.metadata.name, "main")["items"]
+    assert item["lastRefusal"]["reason"]["word"] == "claim-held"
+    client.StopPodSandbox(pod_sandbox_id=holder.id)
+    client.create(pod, "main", attempt=1, **of_claim("c-2"))
+    client.run(client.run_pod("other"), "main", **of_claim("c-3"))  # the other half
+    with refused(grpc.StatusCode.UNAVAILABLE, "device gpu-0 of claim claim-c-1"):
+        client.create(client.run_pod("late"), "main", **of_claim("c-1"))
 
 
 @pytest.mark.parametrize("more", [{"adminAccess": True}, {"shareID": "a-b"}])

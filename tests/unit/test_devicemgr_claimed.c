@@ -228,6 +228,14 @@ static void where_names_do_not_tell_the_claims_apart_it_is_said_once(void **stat
     assert_int_equal(logged(w, "may still be used by container \"main\" of pod ns/u1"), 1);
 }
 
+static void allocate_as(struct world *w, const char *uid, const char *device_name, bool admin)
+{
+    const struct devicemgr_claim_device device = {DRIVER, "p", device_name, NULL, admin};
+
+    devicemgr_claim_allocation(w->mgr, w->now_ms, uid, true, &device, 1);
+    devicemgr_run(w->mgr);
+}
+
 static void allocate(struct world *w, const char *uid, const char *share_id, bool admin)
 {
     const struct devicemgr_claim_device device = {DRIVER, "p", "gpu-0", share_id, admin};
@@ -275,6 +283,181 @@ static void what_a_driver_says_is_shared_is_in_nobodys_way(void **state)
     logged(w, "");
     assert_passes(w, "u2", C2_GPU_0);
     assert_int_equal(logged(w, "may still be used"), 0);
+}
+
+/* A device that is whole, and what may be made of it: of two counters. */
+static void partitions(struct world *w)
+{
+    static const struct devicemgr_counter there[] = {{"set/memory", true, 80},
+                                                     {"set/engines", true, 4}};
+    static const struct devicemgr_counter drawn[] = {
+        {"set/engines", false, 0}, {"set/memory", false, 0}, {"set/unheard", false, 0}};
+    static const char *const devices[] = {"whole", "half-0", "half-1", "most", "wild"};
+    static const struct devicemgr_draw draws[] = {
+        {"whole", 0, 4},  {"whole", 1, 80},  {"half-0", 0, 2}, {"half-0", 1, 40},
+        {"half-1", 0, 2}, {"half-1", 1, 40}, {"most", 0, 1},   {"wild", 0, 0},
+        {"most", 1, 60},  {"wild", 2, 9},    {"wild", 7, 9}};
+
+    devicemgr_slice(w->mgr, w->now_ms, "s0", DRIVER, "p", NULL, 0, true);
+    devicemgr_slice_counters(w->mgr, w->now_ms, "s0", there, 2, NULL, 0);
+    devicemgr_slice(w->mgr, w->now_ms, "s1", DRIVER, "p", devices, 5, false);
+    devicemgr_slice_counters(w->mgr, w->now_ms, "s1", drawn, 3, draws, 11);
+    devicemgr_slice_counters(w->mgr, w->now_ms, "none", drawn, 3, draws, 11);
+    devicemgr_run(w->mgr);
+}
+
+/* Claim CLAIM is prepared with the device, which has its own name. */
+static void part_of(struct world *w, uint64_t number, const char *claim, const char *device)
+{
+    claim_prepared(w, number, claim, device);
+    claim_allocated(w, claim, "p", device);
+    ignore_all(w);
+}
+
+static void named_parts(struct world *w)
+{
+    driver_up(w, 1, DRIVER);
+    runtime_cdi(w, DEVICEMGR_CDI_READ);
+    partitions(w);
+    part_of(w, 1, "c-whole", "whole");
+    part_of(w, 2, "c-half-0", "half-0");
+    part_of(w, 3, "c-half-1", "half-1");
+    part_of(w, 4, "c-most", "most");
+    part_of(w, 5, "c-wild", "wild");
+}
+
+#define PART(name) "example.com/dev=" name
+
+static void a_part_of_what_a_pod_still_has_is_not_given_to_another(void **state)
+{
+    struct world *w = *state;
+
+    named_parts(w);
+    assert_passes(w, "u1", PART("whole"));
+    assert_true(create_named(w, 7, "u2", PART("half-1"), ""));
+    expect_with(w, "verdict 7 refused 14", "device half-1 of claim c-half-1",
+                "container \"main\" of pod ns/u1, which has device whole by another claim", NULL);
+    ignore_all(w);
+    assert_passes(w, "u3", PART("wild"));  /* of something else */
+    assert_passes(w, "u4", PART("whole")); /* who shares its claim */
+    sandbox_stopped(w, "s-u4");
+    assert_passes(w, "u1", PART("half-0")); /* of what it has itself */
+    sandbox_stopped(w, "s-u1");
+    assert_passes(w, "u2", PART("half-1"));
+    assert_int_equal(logged(w, "may still be used"), 0);
+}
+
+static void nor_is_the_whole_while_a_part_of_it_is_used(void **state)
+{
+    struct world *w = *state;
+
+    named_parts(w);
+    assert_passes(w, "u1", PART("half-0"));
+    assert_passes(w, "u2", PART("half-1")); /* there is enough for both */
+    assert_true(create_named(w, 7, "u3", PART("whole"), ""));
+    expect_with(w, "verdict 7 refused 14", "which has device half-0 by another claim", NULL);
+    ignore_all(w);
+    assert_true(create_named(w, 8, "u3", PART("most"), "")); /* of one of the two counters */
+    expect_with(w, "verdict 8 refused 14", "which has device half-0 by another claim", NULL);
+    ignore_all(w);
+    sandbox_stopped(w, "s-u1");
+    committed(w);
+    ignore_all(w);
+    assert_true(create_named(w, 9, "u3", PART("most"), ""));
+    expect_with(w, "verdict 9 refused 14",
+                "container \"main\" of pod ns/u2, which has device half-1", NULL);
+    ignore_all(w);
+    sandbox_stopped(w, "s-u2");
+    assert_passes(w, "u3", PART("most"));
+}
+
+/* By the sum of what is drawn; what two claims have draws once. */
+static void what_several_have_of_it_counts_together(void **state)
+{
+    static const struct devicemgr_counter counters[] = {{"set/c", true, 10}};
+    static const char *const devices[] = {"a", "b", "c"};
+    static const struct devicemgr_draw draws[] = {{"a", 0, 3}, {"b", 0, 5}, {"c", 0, 4}};
+    struct world *w = *state;
+
+    driver_up(w, 1, DRIVER);
+    runtime_cdi(w, DEVICEMGR_CDI_READ);
+    devicemgr_slice(w->mgr, w->now_ms, "s1", DRIVER, "p", devices, 3, false);
+    devicemgr_slice_counters(w->mgr, w->now_ms, "s1", counters, 1, draws, 3);
+    part_of(w, 1, "c1", "a:c1");
+    part_of(w, 2, "c2", "a:c2");
+    part_of(w, 3, "c3", "b:c3");
+    part_of(w, 4, "c4", "c:c4");
+    claim_allocated(w, "c1", "p", "a");
+    claim_allocated(w, "c2", "p", "a");
+    claim_allocated(w, "c3", "p", "b");
+    claim_allocated(w, "c4", "p", "c");
+    assert_passes(w, "u1", PART("c1"));
+    assert_passes(w, "u1", PART("c2"));
+    assert_passes(w, "u4", PART("c4"));
+    sandbox_stopped(w, "s-u4");
+    assert_passes(w, "u3", PART("c3"));
+    assert_true(create_named(w, 7, "u4", PART("c4"), ""));
+    expect_with(w, "verdict 7 refused 14", "container \"main\" of pod ns/u3, which has device b",
+                NULL);
+    ignore_all(w);
+    devicemgr_slice_gone(w->mgr, w->now_ms, "s1"); /* nobody says so any more */
+    assert_passes(w, "u4", PART("c4"));
+}
+
+/* Of another pool or driver; of what stands in no slice; of one of which too much is said. */
+static void what_is_of_something_else_is_in_nobodys_way(void **state)
+{
+    static const struct devicemgr_counter little[] = {{"set/memory", true, 1}};
+    static const char *const whole[] = {"whole"};
+    static const struct devicemgr_draw draws[] = {{"whole", 0, 80}};
+    struct world *w = *state;
+
+    named_parts(w);
+    devicemgr_slice(w->mgr, w->now_ms, "s2", DRIVER, "p", NULL, 0,
+                    true); /* of an earlier generation */
+    devicemgr_slice_counters(w->mgr, w->now_ms, "s2", little, 1, NULL, 0);
+    devicemgr_slice(w->mgr, w->now_ms, "s3", DRIVER, "q", whole, 1, false);
+    devicemgr_slice_counters(w->mgr, w->now_ms, "s3", little, 1, draws, 1);
+    devicemgr_slice(w->mgr, w->now_ms, "s4", OTHER_DRIVER, "p", whole, 1, false);
+    devicemgr_slice_counters(w->mgr, w->now_ms, "s4", little, 1, draws, 1);
+    devicemgr_slice_counters(w->mgr, w->now_ms, "s1", little, SLICE_COUNTERS_MAX + 1, draws, 1);
+    devicemgr_slice_counters(w->mgr, w->now_ms, "s1", little, 1, draws, SLICE_DRAWS_MAX + 1);
+    part_of(w, 11, "c-q", "q/whole:q-whole");
+    claim_allocated(w, "c-q", "q", "whole");
+    part_of(w, 12, "c-else", "else");
+    unprepare(w, 13, "c-never"); /* it is asked for */
+    ignore_all(w);
+    assert_passes(w, "u1", PART("q-whole"));
+    assert_passes(w, "u2", PART("else"));
+    assert_passes(w, "u3", PART("half-0"));
+    assert_passes(w, "u4", PART("half-1"));
+    assert_int_equal(logged(w, "may still be used"), 0);
+    assert_true(create_named(w, 7, "u5", PART("whole"), ""));
+    allocate_as(w, "c-whole", "whole", true); /* it only looks */
+    assert_passes(w, "u5", PART("whole"));
+}
+
+/* Of the one that has it the cluster has not said what it is; or it only looks. */
+static void of_parts_that_nobody_knows_it_is_said_once(void **state)
+{
+    struct world *w = *state;
+
+    named_parts(w);
+    allocate_as(w, "c-whole", "whole", true);
+    assert_passes(w, "u1", PART("whole"));
+    assert_passes(w, "u2", PART("half-1"));
+    sandbox_stopped(w, "s-u2");
+    assert_int_equal(logged(w, "may still be used"), 0);
+    claim_allocated(w, "c-whole", "p", "whole");
+    prepare(w, 9, "c-half-1"); /* it is not known what that has now */
+    ignore_all(w);
+    claim_answered(w, "half-1");
+    committed(w);
+    ignore_all(w);
+    assert_passes(w, "u2", PART("half-1"));
+    sandbox_stopped(w, "s-u2");
+    assert_passes(w, "u2", PART("half-1"));
+    assert_int_equal(logged(w, "which has device whole by another claim"), 1);
 }
 
 static void a_pod_of_another_namespace_may_be_hidden(void **state)
@@ -563,6 +746,11 @@ int main(void)
         CLAIMS_TEST(where_names_do_not_tell_the_claims_apart_it_is_said_once),
         CLAIMS_TEST(what_is_shared_or_only_looked_at_is_in_nobodys_way),
         CLAIMS_TEST(what_a_driver_says_is_shared_is_in_nobodys_way),
+        CLAIMS_TEST(a_part_of_what_a_pod_still_has_is_not_given_to_another),
+        CLAIMS_TEST(nor_is_the_whole_while_a_part_of_it_is_used),
+        CLAIMS_TEST(what_several_have_of_it_counts_together),
+        CLAIMS_TEST(what_is_of_something_else_is_in_nobodys_way),
+        CLAIMS_TEST(of_parts_that_nobody_knows_it_is_said_once),
         CLAIMS_TEST(a_pod_of_another_namespace_may_be_hidden),
         CLAIMS_TEST(a_pod_of_a_namespace_that_begins_alike_is_another),
         CLAIMS_TEST(who_had_it_before_a_restart_is_asked_for),
