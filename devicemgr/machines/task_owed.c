@@ -28,15 +28,19 @@ static bool may_be_had(const struct tasks *tasks, const struct claim *owed)
     return owed->sent || task_was_elsewhere(tasks, owed);
 }
 
-/* Whether they may be the same thing: one of which no other is made is nothing else. */
+/* Whether they may be the same thing: one of which no other is made is nothing else, nor is one that
+ * draws on other counters. */
 static bool may_be_one(const struct tasks *tasks, const char *driver,
                        const struct granted_device *a, const struct granted_device *b)
 {
     const struct slices *slices = &tasks->state->slices;
 
-    return strcmp(a->pool, b->pool) == 0 && (strcmp(a->device, b->device) == 0 ||
-                                             !(slices_apart(slices, driver, a->pool, a->device) ||
-                                               slices_apart(slices, driver, b->pool, b->device)));
+    if (strcmp(a->pool, b->pool) != 0)
+        return false;
+    return strcmp(a->device, b->device) == 0 ||
+           !(slices_apart(slices, driver, a->pool, a->device) ||
+             slices_apart(slices, driver, b->pool, b->device) ||
+             slices_draw_apart(slices, driver, a->pool, a->device, b->device));
 }
 
 static bool may_meet(const struct tasks *tasks, const char *driver, const struct granted *a,

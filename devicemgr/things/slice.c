@@ -126,6 +126,33 @@ uint64_t slice_draw(const struct slice *slice, const char *device, const char *c
     return 0;
 }
 
+static bool draws(const struct slice *slice, const char *device)
+{
+    size_t i = 0;
+
+    while (slice && i < slice->draws_len && strcmp(slice->draws[i].device, device) != 0)
+        i++;
+    return slice && i < slice->draws_len;
+}
+
+bool slices_draw_apart(const struct slices *table, const char *driver, const char *pool,
+                       const char *one, const char *other)
+{
+    const struct slice *slice = slices_drawing(table, driver, pool, one);
+    const struct slice *others = slices_drawing(table, driver, pool, other);
+
+    if (!draws(slice, one) || !draws(others, other))
+        return false;
+    for (size_t i = 0; i < slice->draws_len; i++) {
+        const struct slice_draw *draw = &slice->draws[i];
+
+        if (strcmp(draw->device, one) == 0 && draw->much > 0 &&
+            slice_draw(others, other, slice->counters[draw->counter].name) > 0)
+            return false;
+    }
+    return true;
+}
+
 /* Those of an earlier generation may be there for a moment: who says that there is more is right. */
 bool slices_counter(const struct slices *table, const char *driver, const char *pool,
                     const char *counter, uint64_t *much)

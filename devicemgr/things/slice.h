@@ -65,6 +65,10 @@ const struct slice *slices_drawing(const struct slices *table, const char *drive
                                    const char *device);
 /* How much of a counter it draws by that. */
 uint64_t slice_draw(const struct slice *slice, const char *device, const char *counter);
+/* Whether both are known to draw on counters, and on none together: neither is made of what the other
+ * is. */
+bool slices_draw_apart(const struct slices *table, const char *driver, const char *pool,
+                       const char *one, const char *other);
 /* How much of it there is in the pool; false: none of them says that. */
 bool slices_counter(const struct slices *table, const char *driver, const char *pool,
                     const char *counter, uint64_t *much);

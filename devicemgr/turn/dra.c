@@ -174,6 +174,8 @@ void devicemgr_slice_counters(struct devicemgr *mgr, uint64_t now_ms, const char
     state_at(&mgr->state, now_ms);
     if (counters_len <= SLICE_COUNTERS_MAX && draws_len <= SLICE_DRAWS_MAX)
         slices_set_counters(&mgr->state.slices, uid, counters, counters_len, draws, draws_len);
+    if (draws_len > 0) /* what is owed may be in fewer ways now */
+        tasks_slices_changed(&mgr->tasks);
 }
 
 void devicemgr_slice_gone(struct devicemgr *mgr, uint64_t now_ms, const char *uid)

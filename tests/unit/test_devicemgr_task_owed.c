@@ -534,6 +534,42 @@ static void but_only_of_its_device_where_they_are_apart(void **state)
     }
 }
 
+/* Of a pool with several whole devices and their parts: only what draws on the same counters. */
+static void nor_of_what_draws_on_other_counters(void **state)
+{
+    static const char *const devices[] = {"gpu-0", "half-0", "half-1", "silent"};
+    static const struct devicemgr_counter counters[] = {
+        {"set-0/memory", true, 80}, {"set-1/memory", true, 80}, {"bus/lanes", true, 8}};
+    static const struct devicemgr_draw draws[] = {
+        {"gpu-0", 0, 80}, {"gpu-0", 2, 0}, {"half-0", 0, 40}, {"half-1", 1, 40}, {"half-1", 2, 1}};
+    static const struct {
+        const char *device;
+        bool goes;
+    } cases[] = {{"half-1", true}, {"half-0", false}, {"gpu-0", false}, {"silent", false}};
+
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct world *w = *state;
+
+        c1_owed(w);
+        driver_connected(w, 1);
+        expect(w, "unprepare c1 *");
+        claim_failed(w, 13, "device is lost");
+        devicemgr_slice(w->mgr, w->now_ms, "gpu-0", DRIVER, "p", devices, 4, false);
+        prepare(w, 7, "c2");
+        claim_allocated(w, "c2", "p", cases[i].device);
+        expect_nothing(w);
+        devicemgr_slice_counters(w->mgr, w->now_ms, "gpu-0", counters, 3, draws, 5);
+        devicemgr_run(w->mgr);
+        if (cases[i].goes)
+            expect_stored(w, "commit claim c2 *");
+        if (cases[i].goes)
+            expect(w, "prepare c2 *");
+        expect_nothing(w);
+        world_teardown(state);
+        claims_setup(state);
+    }
+}
+
 /* A driver that ends each time that it is told: it serves others, and is told later. */
 static void one_that_ends_its_driver_is_told_later(void **state)
 {
@@ -825,6 +861,7 @@ int main(void)
         CLAIMS_TEST(its_own_claim_is_unprepared_before_it_is_prepared_again),
         CLAIMS_TEST(one_that_fails_is_in_the_way_of_its_pool),
         CLAIMS_TEST(but_only_of_its_device_where_they_are_apart),
+        CLAIMS_TEST(nor_of_what_draws_on_other_counters),
         CLAIMS_TEST(one_that_ends_its_driver_is_told_later),
         CLAIMS_TEST(one_that_may_have_others_is_in_the_way_of_all),
         CLAIMS_TEST(who_waits_for_it_is_told_so),
