@@ -71,6 +71,7 @@ uint8_t *record_of_claim(const struct claim *claim, const char *boot_id, size_t 
     row.unanswered = claim->unanswered;
     row.moved = claim->moved;
     row.local = claim->local;
+    row.alone = claim->alone;
     row.prepared_ms = claim->prepared_ms;
     if (claim->prepared_ms > 0)
         row.boot_id = (char *)boot_id;
@@ -146,6 +147,8 @@ int record_restore_claim(struct claims *claims, uint64_t now_ms, const char *boo
         claim_set_restored(claim, state, now_ms, row->sent, row->unanswered, row->local);
         if (row->moved)
             claim_set_moved(claim, true);
+        if (row->alone)
+            claim_set_alone(claim);
         if (is_of_boot(row, now_ms, boot_id))
             claim_set_prepared(claim, row->prepared_ms);
         claim->stored = true;

@@ -257,7 +257,7 @@ bool claims_set_response(struct claims *table, struct claim *claim, const void *
 void claim_forget_allocation(struct claim *claim)
 {
     granted_fini(&claim->allocation);
-    claim->allocation_known = claim->allocated = false;
+    claim->allocation_known = claim->allocated = claim->alone = false;
 }
 
 void claims_renew(struct claims *table, struct claim *claim, uint64_t now_ms)
@@ -359,6 +359,20 @@ void claim_set_local(struct claim *claim)
     claim->local = true;
 }
 
+void claim_set_alone(struct claim *claim)
+{
+    claim->alone = true;
+}
+
+static bool is_alone(const struct granted *allocation)
+{
+    for (size_t i = 0; i < allocation->len; i++) {
+        if (allocation->v[i].share_id || allocation->v[i].admin)
+            return false;
+    }
+    return true;
+}
+
 void claim_set_allocation(struct claim *claim, bool allocated, struct granted *granted)
 {
     granted_fini(&claim->allocation);
@@ -366,6 +380,7 @@ void claim_set_allocation(struct claim *claim, bool allocated, struct granted *g
     *granted = (struct granted){0};
     claim->allocated = allocated;
     claim->allocation_known = true;
+    claim->alone = allocated && is_alone(&claim->allocation);
 }
 
 void claim_set_unstored(struct claim *claim)

@@ -67,6 +67,8 @@ struct claim {
     bool earlier; /* it is OWED by who was here before: while nobody was, the kubelet may have had
                         its driver, and may have it again */
     bool local;   /* its devices are this node's alone, as was seen once */
+    bool alone;   /* it has them alone, neither shared nor to look at, as the cluster said last, in
+                        this process or before */
     /* Its allocation, as far as it is this driver's, told since it was asked for last. */
     bool allocation_known;
     bool allocated;
@@ -142,6 +144,8 @@ void claim_set_prepared(struct claim *claim, uint64_t prepared_ms);
 bool claims_set_response(struct claims *table, struct claim *claim, const void *response,
                          size_t response_bytes) __attribute__((warn_unused_result));
 void claim_set_local(struct claim *claim);
+/* Of one that is restored. */
+void claim_set_alone(struct claim *claim);
 /* Whether what its driver is given now may be other devices than those that were seen to be
  * local. */
 bool claim_local_doubted(const struct claim *claim);

@@ -521,6 +521,33 @@ static void who_had_it_before_a_restart_is_asked_for(void **state)
     assert_true(create_named(w, 7, "u2", C2_GPU_0, ""));
 }
 
+/* As when a pod was deleted by force, and its claim with it, and the shim is upgraded. */
+static void what_the_cluster_said_before_a_restart_counts(void **state)
+{
+    static const struct {
+        const char *shares;
+        bool looks;
+        bool waits;
+    } cases[] = {{NULL, false, true}, {"s", false, false}, {NULL, true, false}};
+
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct world *w = *state;
+
+        of_two_pods(w);
+        allocate(w, "c1", cases[i].shares, cases[i].looks);
+        assert_passes(w, "u3", C1_GPU_0);
+        world_restart(w);
+        runtime_listed(w, "u1/main u2 u3/main");
+        ignore_all(w);
+        driver_up(w, 1, DRIVER);
+        claim_allocated(w, "c2", "p", "gpu-0"); /* and c1 is there no more */
+        assert_int_equal(create_named(w, 7, "u2", C2_GPU_0, ""), cases[i].waits);
+        ignore_all(w);
+        world_teardown(state);
+        claims_setup(state);
+    }
+}
+
 /* ---- what the runtime cannot resolve ---- */
 
 #define ALL "example.com/dev=all"
@@ -754,6 +781,7 @@ int main(void)
         CLAIMS_TEST(a_pod_of_another_namespace_may_be_hidden),
         CLAIMS_TEST(a_pod_of_a_namespace_that_begins_alike_is_another),
         CLAIMS_TEST(who_had_it_before_a_restart_is_asked_for),
+        CLAIMS_TEST(what_the_cluster_said_before_a_restart_counts),
         CLAIMS_TEST(it_is_prepared_anew),
         CLAIMS_TEST(one_that_was_answered_just_now_is_not_prepared_anew),
         CLAIMS_TEST(nor_is_one_that_is_to_be_unprepared),

@@ -682,6 +682,7 @@ static void a_claim_comes_back_as_it_was(void **state)
     claim_set_state(claim, CLAIM_SENT, 3);
     assert_true(claims_set_response(&table, claim, response, sizeof response));
     claim_set_local(claim);
+    claim_set_alone(claim);
     assert_true(claim_add_user(claim, "s1", "main", "ns/web", 5));
     assert_false(claim_add_user(claim, "s1", "main", "ns/web", 6)); /* once */
     claim_set_prepared(claim, 4);
@@ -700,7 +701,7 @@ static void a_claim_comes_back_as_it_was(void **state)
     assert_int_equal(again.response_bytes, sizeof response);
     assert_int_equal(is->devices.len, 1);
     assert_string_equal(is->devices.v[0].device, "g0");
-    assert_true(is->sent && is->local);
+    assert_true(is->sent && is->local && is->alone);
     assert_int_equal(is->users_len, 1);
     assert_string_equal(is->users[0].sandbox_id, "s1");
     assert_string_equal(is->users[0].container, "main");
