@@ -351,6 +351,7 @@ class KubeNode(Machine):
     def start(self):
         """Boots; returns when containerd serves, with the images that the pods are made of."""
         self._write_boot_id()
+        self._killed.clear()  # a process of this boot may have the same pid
         super().start()
         unit_containerd.wait_images(self)
 
