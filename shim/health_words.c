@@ -6,10 +6,12 @@
 #define uthash_fatal(message) abort()
 #include <uthash.h>
 
+#include "cri-proto/utf8.h"
 #include "shim/log.h"
 #include "shim/must.h"
 
 #define TIMEOUT_S_MAX INT32_MAX
+#define MORE "..." /* as the kubelet ends one that it has cut */
 
 struct kept_word {
     struct health_word word;
@@ -200,18 +202,30 @@ static bool is_word(const DraHealth__V1alpha1__DeviceHealth *health)
            dra_health__v1alpha1__device_health__get_packed_size(health) <= HEALTH_WORD_BYTES_MAX;
 }
 
+/* Itself, if it is short enough; else what of it is, in `cut`. */
+static char *shown_of(char *message, char cut[HEALTH_MESSAGE_BYTES_MAX + 1])
+{
+    if (strlen(message) <= HEALTH_MESSAGE_BYTES_MAX)
+        return message;
+    utf8_copy(cut, HEALTH_MESSAGE_BYTES_MAX + 1 - strlen(MORE), message);
+    return strcat(cut, MORE);
+}
+
 bool health_words_say(struct health_words *words, const char *driver_name, uint64_t source,
                       uint64_t said_ms, const DraHealth__V1alpha1__DeviceHealth *health)
 {
+    DraHealth__V1alpha1__DeviceHealth shown = *health;
+    char cut[HEALTH_MESSAGE_BYTES_MAX + 1];
     struct health_driver *driver;
     struct kept_word *kept;
 
-    if (!is_word(health))
+    shown.message = shown_of(health->message, cut);
+    if (!is_word(&shown))
         return false;
     driver = make_driver(words, driver_name, said_ms);
     if (!driver)
         return false;
-    kept = word_new(health, source, said_ms);
+    kept = word_new(&shown, source, said_ms);
     if (put(words, driver, kept))
         return true;
     word_free(kept);

@@ -1,7 +1,7 @@
 /*
  * What DRA drivers have said of their devices' health: of each device the newest word, as the
- * driver said it, unknown fields and all. Kept by the daemon, and by the bridge for the kubelet's
- * streams.
+ * driver said it, unknown fields and all, but for a message that is too long, which is cut. Kept by
+ * the daemon, and by the bridge for the kubelet's streams.
  *
  * The kubelet counts a word's age from when it has it, and holds a device Unknown whose word is
  * older than its own timeout (pkg/kubelet/cm/dra/healthinfo.go). So each word is passed on once to
@@ -19,8 +19,11 @@
 
 #include "cri-proto/dra_health_v1alpha1.pb-c.h"
 
-/* One word, packed: names of 253 and 63 bytes, a message, of which the kubelet shows 1,024 bytes,
- * and as much again for what is not known yet. */
+/* What a pod's status shows of a message. A kubelet cuts a longer one there, in the middle of a
+ * character, too, and then the API server refuses all that it says of the pod (manager.go). */
+#define HEALTH_MESSAGE_BYTES_MAX 1024
+/* One word, packed: names of 253 and 63 bytes, a message, and as much again for what is not known
+ * yet. */
 #define HEALTH_WORD_BYTES_MAX 4096
 /* Of one driver, with what each word costs beside its bytes: some 4,000 devices with short words,
  * 400 with the longest message that is shown. The kubelet takes 4 MiB in one message. */

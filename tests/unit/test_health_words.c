@@ -207,10 +207,48 @@ static void one_may_be_over_of_which_nothing_is_known(void **state)
     health_words_fini(&words);
 }
 
+static void expect_message(struct health_words *words, uint64_t said_ms, const char *message,
+                           const char *expected)
+{
+    DraHealth__V1alpha1__DeviceHealth *health;
+    const struct health_word *word;
+
+    assert_true(say(words, said_ms, "a", message));
+    word = health_words_find(words, GPU, "node", "a");
+    assert_non_null(word);
+    health = dra_health__v1alpha1__device_health__unpack(NULL, word->len, word->bytes);
+    assert_non_null(health);
+    assert_string_equal(health->message, expected);
+    dra_health__v1alpha1__device_health__free_unpacked(health, NULL);
+}
+
+/* However long, it does not keep from the kubelet how the device is; and no character is cut in two. */
+static void a_message_is_cut_where_the_kubelet_would(void **state)
+{
+    static char longer[2 * HEALTH_WORD_BYTES_MAX], expected[HEALTH_MESSAGE_BYTES_MAX + 1];
+    struct health_words words;
+
+    (void)state;
+    health_words_init(&words);
+    memset(longer, 'x', HEALTH_MESSAGE_BYTES_MAX);
+    expect_message(&words, BEGIN_MS, longer, longer);
+    memset(longer, 'x', sizeof longer - 1);
+    memset(expected, 'x', HEALTH_MESSAGE_BYTES_MAX);
+    memcpy(expected + HEALTH_MESSAGE_BYTES_MAX - 3, "...", 4);
+    expect_message(&words, BEGIN_MS + 1, longer, expected);
+    for (size_t i = 0; i + 2 < sizeof longer; i += 2)
+        memcpy(longer + i, "\xc3\xbc", 2);
+    memcpy(expected, longer, HEALTH_MESSAGE_BYTES_MAX - 4);
+    memcpy(expected + HEALTH_MESSAGE_BYTES_MAX - 4, "...", 4);
+    longer[sizeof longer - 2] = '\0';
+    expect_message(&words, BEGIN_MS + 2, longer, expected);
+    health_words_fini(&words);
+}
+
 /* Says so. */
 static void there_is_a_most_of_words(void **state)
 {
-    static char longest[HEALTH_WORD_BYTES_MAX - 64], longer[HEALTH_WORD_BYTES_MAX];
+    static char longest[HEALTH_MESSAGE_BYTES_MAX + 1], longer[HEALTH_WORD_BYTES_MAX];
     struct health_words words;
     char device[32], expected[64];
     unsigned count = 0;
@@ -219,7 +257,7 @@ static void there_is_a_most_of_words(void **state)
     memset(longest, 'x', sizeof longest - 1);
     memset(longer, 'x', sizeof longer - 1);
     health_words_init(&words);
-    assert_false(say(&words, BEGIN_MS, "a", longer));
+    assert_false(say(&words, BEGIN_MS, longer, "a"));
     do
         snprintf(device, sizeof device, "d%u", count++);
     while (count < 1000 && say(&words, BEGIN_MS, device, longest));
@@ -311,6 +349,7 @@ int main(void)
         cmocka_unit_test(what_is_not_fresh_is_over_without_a_word),
         cmocka_unit_test(one_word_may_be_over),
         cmocka_unit_test(one_may_be_over_of_which_nothing_is_known),
+        cmocka_unit_test(a_message_is_cut_where_the_kubelet_would),
         cmocka_unit_test(there_is_a_most_of_words),
         cmocka_unit_test(too_many_at_once_look_for_room_once),
         cmocka_unit_test(a_device_s_word_is_found),
