@@ -179,13 +179,18 @@ static bool meets(const struct home_world *h, size_t claim, const struct hw_use 
            has_device(h, other, device) && is_as_told(h, claim);
 }
 
-static enum hw_held held_by(const struct home_world *h, size_t claim, size_t other)
+static bool is_told(const struct hw_claim *claim, bool may)
+{
+    return claim->told || (may && claim->told_alone);
+}
+
+static enum hw_held held_by(const struct home_world *h, size_t claim, size_t other, bool may)
 {
     const struct hw_claim *is = &h->claims[claim], *theirs = &h->claims[other];
 
     if (is_shared(is, is->given) || is_shared(theirs, is->given))
         return HW_SHARED;
-    if (!is->told || !theirs->told)
+    if (!is_told(is, may) || !is_told(theirs, may))
         return HW_UNKNOWN;
     return h->drivers[is->driver].same_names ? HW_AMBIGUOUS : HW_HELD;
 }
@@ -200,8 +205,8 @@ static enum hw_held claim_held(const struct home_world *h, const struct hw_pod *
         const struct hw_use *use = &h->uses[i];
 
         for (size_t k = 0; !use->over && use->uid != pod->uid && k < use->claims_len; k++) {
-            if (meets(h, claim, use, k, may) && held_by(h, claim, use->claims[k]) > worst)
-                worst = held_by(h, claim, use->claims[k]);
+            if (meets(h, claim, use, k, may) && held_by(h, claim, use->claims[k], may) > worst)
+                worst = held_by(h, claim, use->claims[k], may);
         }
     }
     return worst > HW_SHARED && has(h, pod->uid, claim, may) ? HW_OWN : worst;

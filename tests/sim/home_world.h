@@ -99,6 +99,8 @@ struct hw_claim {
     bool told;          /* it was, since it was asked for last, or since its start: */
     bool told_admin, told_shared;
     unsigned told_device;
+    bool
+        told_alone; /* at some time, neither shared nor to look at: the shim may know it from then */
     /* the kubelet */
     bool in_books;  /* from before a driver is asked, until it has unprepared it */
     bool prepared;  /* as it remembers, but for its restarts */
