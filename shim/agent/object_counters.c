@@ -75,32 +75,11 @@ static uint32_t counter_of(Agent__V1__Slice *out, char *name)
     return (uint32_t)i;
 }
 
-static void read_there(const json_t *sets, Agent__V1__Slice *out)
+static void add_there(Agent__V1__Counter *counter, uint64_t much)
 {
-    const json_t *set;
-    const char *name;
-    json_t *counter;
-    size_t i;
-
-    json_array_foreach(sets, i, set)
-    {
-        const char *of = json_string_value(json_object_get(set, "name"));
-
-        json_object_foreach(json_object_get(set, "counters"), name, counter)
-        {
-            uint64_t much;
-            uint32_t at;
-
-            if (!of || !thousandths(json_object_get(counter, "value"), &much))
-                continue;
-            at = counter_of(out, name_of(of, name));
-            out->counters[at]->there = true;
-            out->counters[at]->thousandths = much;
-        }
-    }
+    counter->there = true;
+    counter->thousandths = much;
 }
-
-/* ---- what devices draw ---- */
 
 static void add_draw(Agent__V1__Draw *draw, uint32_t counter, uint64_t much)
 {
@@ -113,7 +92,9 @@ static void add_draw(Agent__V1__Draw *draw, uint32_t counter, uint64_t much)
     draw->n_counters = draw->n_thousandths = len + 1;
 }
 
-static void read_draw(const json_t *sets, Agent__V1__Slice *out, Agent__V1__Draw *draw)
+/* Counters of sets, whose names are under `key`: what a device draws on them; `draw` NULL: what there is. */
+static void read_sets(const json_t *sets, const char *key, Agent__V1__Slice *out,
+                      Agent__V1__Draw *draw)
 {
     const json_t *set;
     const char *name;
@@ -122,17 +103,25 @@ static void read_draw(const json_t *sets, Agent__V1__Slice *out, Agent__V1__Draw
 
     json_array_foreach(sets, i, set)
     {
-        const char *of = json_string_value(json_object_get(set, "counterSet"));
+        const char *of = json_string_value(json_object_get(set, key));
 
         json_object_foreach(json_object_get(set, "counters"), name, counter)
         {
             uint64_t much;
+            uint32_t at;
 
-            if (of && thousandths(json_object_get(counter, "value"), &much))
-                add_draw(draw, counter_of(out, name_of(of, name)), much);
+            if (!of || !thousandths(json_object_get(counter, "value"), &much))
+                continue;
+            at = counter_of(out, name_of(of, name));
+            if (draw)
+                add_draw(draw, at, much);
+            else
+                add_there(out->counters[at], much);
         }
     }
 }
+
+/* ---- devices ---- */
 
 /* Up to v1beta1 what is said of a device is in "basic". */
 static const json_t *draws_of(const json_t *device)
@@ -160,7 +149,7 @@ void object_read_counters(const json_t *spec, size_t bytes_max, Agent__V1__Slice
     const json_t *devices = json_object_get(spec, "devices"), *device;
     size_t i;
 
-    read_there(json_object_get(spec, "sharedCounters"), out);
+    read_sets(json_object_get(spec, "sharedCounters"), "name", out, NULL);
     out->draws = must(calloc(json_array_size(devices) + 1, sizeof *out->draws));
     json_array_foreach(devices, i, device)
     {
@@ -172,7 +161,7 @@ void object_read_counters(const json_t *spec, size_t bytes_max, Agent__V1__Slice
         agent__v1__draw__init(draw);
         draw->device = (uint32_t)i;
         out->draws[out->n_draws++] = draw;
-        read_draw(draws_of(device), out, draw);
+        read_sets(draws_of(device), "counterSet", out, draw);
     }
     if (agent__v1__slice__get_packed_size(out) > bytes_max)
         drop(out);
