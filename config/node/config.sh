@@ -72,6 +72,5 @@ plan_config() {
     [ ! -e "$root$config" ] || return 0
     config_text >"$work/config.toml"
     check_config "$work/config.toml"
-    stage "$work/config.toml" "$config" 644
-    change "$config" "$work/new$config"
+    wish "$config" "$work/config.toml" 644
 }

@@ -7,11 +7,12 @@ plan_disable() {
     [ ${#original[@]} -gt 0 ] || return 0
     while read -r path; do
         if [ "$with_files" = yes ] || [[ $path == /etc/systemd/* ]]; then
-            change_unless_edited "$path" "$store/backup$path"
+            wish_unless_edited "$path" "$store/backup$path"
         else
             left+=("$path")
         fi
     done < <(printf '%s\n' "${!original[@]}" | sort)
+    plan_wishes
 }
 
 # A kubelet that would go on using the shim's socket must not lose it.

@@ -1,9 +1,6 @@
 # shellcheck shell=bash disable=SC2034,SC2154 # what node.sh and its files share
 # What makes a node use the shim, for node.sh to source.
 
-# stage SOURCE PATH MODE
-stage() { install -D -m "$3" "$1" "$work/new$2"; }
-
 same_socket() { [ "${1/#\/var\/run\///run/}" = "${2/#\/var\/run\///run/}" ]; }
 
 read_kubelet() {
@@ -48,8 +45,7 @@ plan_binary() {
         [ -x "$build/shim/$1" ] ||
             die "$build/shim/$1 is missing; build it first (cmake -G Ninja -S ${source%/*}" \
                 "-B $build && ninja -C $build), or say --build"
-        stage "$build/shim/$1" "$path" 755
-        change "$path" "$work/new$path"
+        wish "$path" "$build/shim/$1" 755
     fi
     [ "$1" = cri-device-shimctl ] || watch_program "$1"
 }
@@ -78,21 +74,19 @@ plan_libraries() {
         [ -e "$path" ] || continue
         path=$to/${path##*/}
         libraries+=("$path")
-        stage "$from/${path##*/}" "$path" 644
-        change "$path" "$work/new$path"
+        wish "$path" "$from/${path##*/}" 644
     done
     while read -r path; do
         [[ $path == "$to"/lib*.so.* && ! -e $from/${path##*/} ]] || continue
         libraries+=("$path")
-        change_unless_edited "$path" "$store/backup$path"
+        wish_unless_edited "$path" "$store/backup$path"
     done < <(printf '%s\n' "${!installed[@]}" | sort)
 }
 
 # plan_document SOURCE PATH
 plan_document() {
     [ -e "$1" ] || die "$1 is missing; build it first (ninja -C $build), or say --build"
-    stage "$1" "$2" 644
-    change "$2" "$work/new$2"
+    wish "$2" "$1" 644
 }
 
 plan_documents() {
@@ -123,8 +117,7 @@ plan_command() {
             next
         }
         { print }' "$here/node.sh" >"$work/node.sh"
-    stage "$work/node.sh" "$lib/node.sh" 755
-    change "$lib/node.sh" "$work/new$lib/node.sh"
+    wish "$lib/node.sh" "$work/node.sh" 755
     for unit in "${units[@]}" "$agent_unit"; do
         plan_document "$templates/$unit" "$lib/$unit"
     done
@@ -132,13 +125,12 @@ plan_command() {
 
 plan_kubelet() {
     kubelet_drop_in_text >"$work/drop-in"
-    stage "$work/drop-in" "$kubelet_drop_in" 644
     kubelet_command_changes || under_way "$kubelet_drop_in" || kubelet_restarts=no
     # One of ours of which nothing is noted, since the store was lost, is nothing that was there before.
     if [ -z "${original[$kubelet_drop_in]:-}" ] && grep -qsx "$DROP_IN_BEGINS.*" "$root$kubelet_drop_in"; then
         claim "$kubelet_drop_in"
     fi
-    change_unless_edited "$kubelet_drop_in" "$work/new$kubelet_drop_in"
+    change_unless_edited "$kubelet_drop_in" "$work/drop-in" 644
     if is_changed "$kubelet_drop_in" && exists "$root$kubelet_drop_in" &&
         [ "$kubelet_restarts" = yes ]; then
         say "$kubelet_exec_from: another ExecStart= than at the last install; it is taken over"
@@ -154,7 +146,7 @@ plan_agent() {
         return 0
     fi
     for path in "$(wants_link "$agent_unit")" "$unit_dir/$agent_unit" "$prefix/bin/$agent_binary"; do
-        [ -z "${installed[$path]:-}" ] || change_unless_edited "$path" "$store/backup$path"
+        [ -z "${installed[$path]:-}" ] || wish_unless_edited "$path" "$store/backup$path"
     done
 }
 
@@ -174,20 +166,25 @@ plan_install() {
     plan_units
     plan_logind
     [ "$with_kubelet" = no ] || plan_kubelet
+    plan_wishes
 }
 
 # ---- doing it ----
 
 # apply_changes yes|no: all but the kubelet's, or only the kubelet's.
 apply_changes() {
-    local i of_kubelet
+    local i of_kubelet these=()
+    [ "$dry_run" = no ] || return 0
     for i in "${!change_paths[@]}"; do
         of_kubelet=no
         [ "${change_paths[i]}" != "$kubelet_drop_in" ] || of_kubelet=yes
-        if [ $of_kubelet = "$1" ] && [ "$dry_run" = no ]; then
-            apply_change "${change_paths[i]}" "${change_goals[i]}"
-        fi
+        [ $of_kubelet != "$1" ] || these+=("$i")
     done
+    lay_changes "${these[@]}"
+    for i in "${these[@]}"; do
+        apply_change "${change_paths[i]}" "${change_goals[i]}"
+    done
+    laid=()
 }
 
 # The files first, the kubelet last.

@@ -13,16 +13,20 @@
 # can be repeated or taken back; and what such a one had put there already is a change to the next, since
 # the services may not have been started from it.
 #
-# A change is a path and its goal: a staged file or link that the path is to become, or one that
-# does not exist, for a path that is to go. Of the sourcing script: $root (the node's root
-# directory, without '/' at its end), $store and $work (a scratch directory).
+# A change is a path and its goal: a file or link that the path is to become, or one that does not
+# exist, for a path that is to go. It is wished for first: to know many files takes two processes, as
+# to know one does. Of the sourcing script: $root (the node's root directory, without '/' at its
+# end), $store and $work (a scratch directory).
 
 declare -A original=() installed=()
 declare -A inside=() # directories that are known to be below $root
 made_dirs_before=0
 made_dirs=() # on the node, in the order of their making
+wish_paths=() wish_places=() wish_goals=() wish_modes=() wish_keeps=() # places: the paths below $root
 change_paths=() change_goals=()
+change_modes=()                # in place of the goals' own; "": those
 change_had=() change_prints=() # fingerprints of what is there, and of the goals
+laid=()                        # beside their places, and not there yet
 recorded=no # whether this run has begun to note its changes
 cut_off=no  # whether an earlier one was cut off in the middle of changes that this run would make, too
 applied=()  # paths changed in this run
@@ -36,20 +40,40 @@ die() {
 
 exists() { [ -e "$1" ] || [ -L "$1" ]; }
 
-# fingerprint PATH: into `print`, what tells whether somebody has changed a file or link. Where /lib is
-# /usr/lib, `systemctl enable` links to a package's unit by the first.
+# fingerprints PATH...: into `prints`, what tells whether somebody has changed a file or link. Where
+# /lib is /usr/lib, `systemctl enable` links to a package's unit by the first. False: one cannot be read.
+fingerprints() {
+    local path sum i at=() files=() sums modes
+    prints=()
+    for path in "$@"; do
+        if [ -L "$path" ]; then
+            print=$(readlink "$path")
+            print=link:${print/#\/lib\//\/usr\/lib\/}
+        elif [ -f "$path" ]; then
+            at+=(${#prints[@]})
+            files+=("$path")
+            print=unread
+        elif [ -e "$path" ]; then
+            print=other
+        else
+            print=absent
+        fi
+        prints+=("$print")
+    done
+    [ ${#files[@]} -gt 0 ] || return 0
+    sums=$(sha256sum -- "${files[@]}") && modes=$(stat -c %a -- "${files[@]}") || return 1
+    mapfile -t sums <<<"$sums"
+    mapfile -t modes <<<"$modes"
+    for i in "${!at[@]}"; do
+        sum=${sums[i]#\\} # before a name that has to be escaped
+        prints[at[i]]=file:${modes[i]}:${sum%% *}
+    done
+}
+
+# fingerprint PATH: the same of one, into `print`.
 fingerprint() {
-    if [ -L "$1" ]; then
-        print=$(readlink "$1")
-        print=link:${print/#\/lib\//\/usr\/lib\/}
-    elif [ -f "$1" ]; then
-        print=$(sha256sum <"$1")
-        print=file:$(stat -c %a "$1"):${print%% *}
-    elif [ -e "$1" ]; then
-        print=other
-    else
-        print=absent
-    fi
+    fingerprints "$1" || return 1
+    print=${prints[0]}
 }
 
 # ---- the manifest ----
@@ -75,16 +99,16 @@ manifest_save() {
         for path in "${!original[@]}"; do
             printf '%s\t%s\t%s\n' "$path" "${original[$path]}" "${installed[$path]}"
         done | LC_ALL=C sort
-    } >"$new" && sync "$new" && mv -f "$new" "$store/manifest"
+    } >"$new" && sync -- "$new" && mv -f "$new" "$store/manifest"
 }
 
 # edited PATH FINGERPRINT: whether that is neither what was installed there nor what was there before that.
 edited() {
-    [ -n "${installed[$1]:-}" ] || return 1
-    fingerprint "$store/backup$1"
-    case " ${installed[$1]} absent $print " in
+    case " ${installed[$1]:-$2} absent " in
         *" $2 "*) return 1 ;;
     esac
+    fingerprint "$store/backup$1" || die "$store/backup$1 cannot be read"
+    [ "$print" != "$2" ]
 }
 
 # claim PATH: what is there is ours, and nothing was there before.
@@ -108,9 +132,9 @@ stays_in_root() {
 
 under_way() { [[ ${installed[$1]:-} == *" "* ]]; }
 
-# plan_change PATH GOAL FINGERPRINT GOALS_FINGERPRINT
+# plan_change PATH GOAL MODE FINGERPRINT GOALS_FINGERPRINT
 plan_change() {
-    local have=$3 new=$4
+    local have=$4 new=$5
     stays_in_root "${1%/*}"
     [ "$have" != other ] || die "$root$1 is in the way: neither a file nor a link"
     if [ "$have" = "$new" ]; then
@@ -123,34 +147,48 @@ plan_change() {
     fi
     change_paths+=("$1")
     change_goals+=("$2")
+    change_modes+=("$3")
     change_had+=("$have")
     change_prints+=("$new")
 }
 
-# compare PATH GOAL: into `have` and `new`, the fingerprints of what is there and of what is to be.
-compare() {
-    fingerprint "$root$1"
-    have=$print
-    fingerprint "$2"
-    new=$print
+# wish PATH GOAL [MODE [yes]]: it is planned with the next that are. A goal of a MODE is a file; yes:
+# what somebody has changed is kept.
+wish() {
+    local goal=$2
+    if [ -n "${3:-}" ] && [ -L "$goal" ]; then goal=$(realpath -- "$goal"); fi
+    wish_paths+=("$1")
+    wish_places+=("$root$1")
+    wish_goals+=("$goal")
+    wish_modes+=("${3:-}")
+    wish_keeps+=("${4:-no}")
 }
 
-# change PATH GOAL: plans it, if it is one.
-change() {
-    local have new
-    compare "$1" "$2"
-    plan_change "$1" "$2" "$have" "$new"
+wish_unless_edited() { wish "$1" "$2" "${3:-}" yes; }
+
+# Plans what was wished for, where it is a change.
+plan_wishes() {
+    local i path goal mode had=() have new
+    [ ${#wish_paths[@]} -gt 0 ] || return 0
+    fingerprints "${wish_places[@]}" "${wish_goals[@]}" || die "what is there is not known"
+    had=("${prints[@]}")
+    for i in "${!wish_paths[@]}"; do
+        path=${wish_paths[i]} goal=${wish_goals[i]} mode=${wish_modes[i]}
+        have=${had[i]} new=${had[i + ${#wish_paths[@]}]}
+        [ -z "$mode" ] || new=file:$mode:${new##*:}
+        if [ "$have" != "$new" ] && [ "${wish_keeps[i]}" = yes ] && edited "$path" "$have"; then
+            kept+=("$path")
+        else
+            plan_change "$path" "$goal" "$mode" "$have" "$new"
+        fi
+    done
+    wish_paths=() wish_places=() wish_goals=() wish_modes=() wish_keeps=()
 }
 
-# change_unless_edited PATH GOAL: the same, but what somebody has changed is kept.
+# change_unless_edited PATH GOAL [MODE]: at once.
 change_unless_edited() {
-    local have new
-    compare "$1" "$2"
-    if [ "$have" != "$new" ] && edited "$1" "$have"; then
-        kept+=("$1")
-    else
-        plan_change "$1" "$2" "$have" "$new"
-    fi
+    wish_unless_edited "$@"
+    plan_wishes
 }
 
 is_planned() {
@@ -177,9 +215,9 @@ is_long_news() {
     { [ "$1" = /dev/null ] || [ "$2" = /dev/null ]; } && [ "$(cat "$1" "$2" | wc -l)" -gt 100 ]
 }
 
-# show_change PATH GOAL: as a diff; a long file that is new, or goes, by its lines.
+# show_change PATH GOAL MODE: as a diff; a long file that is new, or goes, by its lines.
 show_change() {
-    local path=$1 goal=$2 old=$root$1 from=/dev/null to=/dev/null
+    local path=$1 goal=$2 mode=$3 old=$root$1 from=/dev/null to=/dev/null
     if exists "$old"; then from=$path; fi
     if exists "$goal"; then to=$path; fi
     if [ -L "$old" ] || [ -L "$goal" ]; then
@@ -199,20 +237,20 @@ show_change() {
         printf -- '--- %s\n+++ %s\nbinary, %s bytes before, %s after\n' "$from" "$to" \
             "$(wc -c <"$old")" "$(wc -c <"$goal")"
     fi
-    show_modes "$old" "$goal"
+    show_modes "$old" "$goal" "$mode"
 }
 
 show_modes() {
-    local old=- new=-
+    local old=- new=${3:--}
     [ "$1" = /dev/null ] || old=$(stat -c %a "$1")
-    [ "$2" = /dev/null ] || new=$(stat -c %a "$2")
+    [ "$2" = /dev/null ] || [ -n "$3" ] || new=$(stat -c %a "$2")
     [ "$old" = "$new" ] || printf 'mode %s -> %s\n' "$old" "$new"
 }
 
 show_changes() {
     local i
     for i in "${!change_paths[@]}"; do
-        show_change "${change_paths[i]}" "${change_goals[i]}"
+        show_change "${change_paths[i]}" "${change_goals[i]}" "${change_modes[i]}"
     done
 }
 
@@ -258,27 +296,53 @@ relabel() {
     restorecon -F -- "$1" || printf '%s: its SELinux label could not be set\n' "$1" >&2
 }
 
-# put GOAL PATH: the path becomes what the goal is, in one step.
-put() {
-    local goal=$1 to=$root$2 new
-    if ! exists "$goal"; then
+# lay GOAL PATH MODE: what the path is to become, beside it.
+lay() {
+    local to=$root$2 new
+    exists "$1" || return 0
+    [ -d "${to%/*}" ] || mkdir -p "${to%/*}" || return 1
+    beside "$to"
+    laid+=("$new")
+    if [ -n "$3" ]; then install -m "$3" -T -- "$1" "$new"; else cp -aT -- "$1" "$new"; fi
+}
+
+# What is laid is on the disk before it is anything's place.
+sync_laid() {
+    local new files=()
+    for new in "${laid[@]}"; do
+        [ -L "$new" ] || files+=("$new")
+    done
+    [ ${#files[@]} -eq 0 ] || sync -- "${files[@]}"
+}
+
+forget_laid() {
+    [ ${#laid[@]} -eq 0 ] || rm -f -- "${laid[@]}"
+    laid=()
+}
+
+# take_place GOAL PATH: the path becomes what was laid, or goes, in one step.
+take_place() {
+    local to=$root$2 new
+    if ! exists "$1"; then
         rm -f -- "$to"
         return $? # without it bash, in a trap, returns what was before the trap
     fi
-    [ -d "${to%/*}" ] || mkdir -p "${to%/*}" || return 1
     beside "$to"
-    if cp -aT -- "$goal" "$new" && { [ -L "$new" ] || sync -- "$new"; } &&
-        mv -fT -- "$new" "$to"; then
-        relabel "$to"
-        return 0
-    fi
-    rm -f -- "$new"
-    return 1
+    mv -fT -- "$new" "$to" || return 1
+    relabel "$to"
+}
+
+# put GOAL PATH: all of that.
+put() {
+    local status=0
+    { lay "$1" "$2" "" && sync_laid && take_place "$1" "$2"; } || status=1
+    forget_laid
+    return $status
 }
 
 # Notes all planned changes in the manifest, and keeps what they replace.
 record_changes() {
-    local i path new to
+    local i path new to files=()
     [ ! -f "$store/manifest" ] || cp -a "$store/manifest" "$work/manifest"
     recorded=yes
     make_store
@@ -296,20 +360,40 @@ record_changes() {
             to=$store/backup$path
             [ -d "${to%/*}" ] || mkdir -p "${to%/*}"
             cp -aT -- "$root$path" "$to"
-            [ -L "$to" ] || sync -- "$to" # as the manifest is, which says that it is there
+            [ -L "$to" ] || files+=("$to")
         fi
     done
+    [ ${#files[@]} -eq 0 ] || sync -- "${files[@]}" # as the manifest is, which says that they are there
     manifest_save
 }
 
-# apply_change PATH GOAL
+# lay_changes INDEX...: what those paths are to become is beside them, and is what was planned.
+lay_changes() {
+    local i dir dirs=() wanted=()
+    for i in "$@"; do
+        dir=$root${change_paths[i]%/*}
+        if exists "${change_goals[i]}" && [ ! -d "$dir" ]; then dirs+=("$dir"); fi
+    done
+    [ ${#dirs[@]} -eq 0 ] || mkdir -p -- "${dirs[@]}" || die "not all directories could be made"
+    for i in "$@"; do
+        lay "${change_goals[i]}" "${change_paths[i]}" "${change_modes[i]}" ||
+            die "$root${change_paths[i]} could not be written"
+        ! exists "${change_goals[i]}" || wanted+=("${change_prints[i]}")
+    done
+    sync_laid || die "not all files could be written"
+    if ! fingerprints "${laid[@]}" || [ "${prints[*]}" != "${wanted[*]}" ]; then
+        die "what is to be put there was changed meanwhile"
+    fi
+}
+
+# apply_change PATH GOAL: what was laid takes its place.
 apply_change() {
     if exists "$root$1"; then
         [ -d "$work/undo${1%/*}" ] || mkdir -p "$work/undo${1%/*}"
         cp -aT -- "$root$1" "$work/undo$1"
     fi
     applied+=("$1")
-    put "$2" "$1" || die "$root$1 could not be written"
+    take_place "$2" "$1" || die "$root$1 could not be written"
 }
 
 # From here on the changes of this run are the truth.
@@ -325,13 +409,12 @@ commit_changes() {
 
 # Takes back what this run has changed; false: not all of it.
 roll_back() {
-    local i path have status=0
+    local i path status=0
+    forget_laid
     for ((i = ${#applied[@]} - 1; i >= 0; i--)); do
         path=${applied[i]}
-        fingerprint "$root$path"
-        have=$print
-        fingerprint "$work/undo$path"
-        if [ "$have" != "$print" ] && ! put "$work/undo$path" "$path"; then
+        fingerprints "$root$path" "$work/undo$path"
+        if [ "${prints[0]}" != "${prints[1]}" ] && ! put "$work/undo$path" "$path"; then
             printf 'not put back: %s\n' "$root$path" >&2
             status=1
         fi

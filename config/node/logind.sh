@@ -4,7 +4,7 @@
 #
 # Read from the files, as logind reads them, without our own: so it is the same on a running node and
 # below --root. Of the sourcing script: $root, $program, $config, $work, $installed and say(), die(),
-# control(), stage().
+# control(), wish_unless_edited().
 
 LOGIND_DIRS=(/etc/systemd /run/systemd /usr/local/lib/systemd /usr/lib/systemd /lib/systemd)
 LOGIND_DEFAULT_US=5000000 # its own
@@ -125,10 +125,9 @@ plan_logind() {
     for path in "${logind_drop_ins[@]}"; do
         if [ "$path" = "$chosen" ]; then
             logind_drop_in_text >"$work/logind"
-            stage "$work/logind" "$path" 644
-            change_unless_edited "$path" "$work/new$path"
+            wish_unless_edited "$path" "$work/logind" 644
         elif [ -n "${installed[$path]:-}" ]; then
-            change_unless_edited "$path" "$store/backup$path"
+            wish_unless_edited "$path" "$store/backup$path"
         fi
     done
 }

@@ -167,7 +167,7 @@ finish() {
     trap - EXIT INT TERM HUP
     trap '' PIPE # who reads this may be gone
     set +e
-    if [ $status -ne 0 ] && { [ ${#applied[@]} -gt 0 ] || [ "$recorded" = yes ]; }; then
+    if [ $status -ne 0 ] && { [ $((${#laid[@]} + ${#applied[@]})) -gt 0 ] || [ "$recorded" = yes ]; }; then
         for ((i = ${#restarted[@]} - 1; i >= 0; i--)); do
             unit=${restarted[i]}
             ! is_new "$unit" || systemctl stop "$unit"

@@ -4,7 +4,7 @@
 #
 #   PATH <tab> FINGERPRINT   as it was when the services were last started from it
 #
-# Of the sourcing script: $root, $store, $work, make_store_dirs() and fingerprint().
+# Of the sourcing script: $root, $store, $work, make_store_dirs(), fingerprints() and fingerprint().
 
 declare -A running=() # as that file has it
 watched=()            # files of this run
@@ -27,10 +27,13 @@ watch() {
 
 # All services run from what is there now.
 running_save() {
-    local path
+    local i path places=()
     for path in "${watched[@]}"; do
-        fingerprint "$root$path"
-        printf '%s\t%s\n' "$path" "$print"
+        places+=("$root$path")
+    done
+    fingerprints "${places[@]}"
+    for i in "${!watched[@]}"; do
+        printf '%s\t%s\n' "${watched[i]}" "${prints[i]}"
     done >"$work/running"
     cmp -s "$work/running" "$store/running" && return 0
     make_store_dirs

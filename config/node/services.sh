@@ -34,13 +34,27 @@ note_restarted() {
     fi
 }
 
-# restart UNIT...: in one transaction. Of what does not start it is said why, as systemd tells it then: it is tried
-# again by itself, and what is asked for later is another try's.
+# come_up UNIT...: all of them run within some seconds, since systemd starts again by itself what did not start.
+come_up() {
+    local tries unit up
+    for ((tries = 0; tries < 10; tries++)); do
+        sleep 0.5
+        up=yes
+        for unit in "$@"; do
+            systemctl --quiet is-active "$unit" || up=no
+        done
+        [ $up = no ] || return 0
+    done
+    return 1
+}
+
+# restart UNIT...: in one transaction. Of what does not start it is said why, as systemd tells it then.
 restart() {
     note_restarted "$@"
     ! control restart "$@" || return 0
     systemctl status --no-pager --full "$@" >&2 || :
-    die "$* did not start; see journalctl ${*/#/-u }"
+    come_up "$@" || die "$* did not start; see journalctl ${*/#/-u }"
+    say "$* did not start at once, but runs now"
 }
 
 any_changed() {

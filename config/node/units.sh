@@ -65,16 +65,15 @@ plan_unit() {
     unit_text "$unit" >"$work/$unit"
     [ -z "$package_units" ] || watch "$package_units/$unit"
     if [ -n "$package_units" ] && cmp -s "$work/$unit" "$root$package_units/$unit"; then
-        [ -z "${installed[$path]:-}" ] || change_unless_edited "$path" "$store/backup$path"
+        [ -z "${installed[$path]:-}" ] || wish_unless_edited "$path" "$store/backup$path"
         path=$package_units/$unit
     else
-        stage "$work/$unit" "$path" 644
-        change_unless_edited "$path" "$work/new$path"
+        wish_unless_edited "$path" "$work/$unit" 644
     fi
     link=$(wants_link "$unit")
     mkdir -p "$work/new${link%/*}"
     ln -s "$path" "$work/new$link"
-    change_unless_edited "$link" "$work/new$link"
+    wish_unless_edited "$link" "$work/new$link"
 }
 
 plan_units() {

@@ -29,8 +29,11 @@ _SANITIZER = {"ASAN_OPTIONS": "detect_stack_use_after_return=1:strict_string_che
 _THREAD_SANITIZER = {"TSAN_OPTIONS": "die_after_fork=0"}  # a test's forked process may crash in a worker
 _FUZZ_SANITIZER = {"ASAN_OPTIONS": "quarantine_size_mb=16", "UBSAN_OPTIONS": "print_stacktrace=1"}
 
+# Files of the level integration that are about what is no program of ours.
+_OF_SCRIPTS = ("test_install.py", "test_install_broken_off.py", "test_install_services.py")
 # What takes longest is begun first; in seconds of a run of all on two processors.
-_LONG = {"integration/test_install.py": 900, "integration/test_agent.py": 220,
+_LONG = {"integration/test_install.py": 300, "integration/test_install_broken_off.py": 250,
+         "integration/test_install_services.py": 100, "integration/test_agent.py": 220,
          "integration/test_restarts.py": 110, "integration/test_soak.py": 80,
          "integration/test_kill_storm.py": 150, "e2e/test_kill_storm.py": 50,
          "integration/test_bridge_speed.py": 80, "integration/test_agent_streams.py": 70,
@@ -55,16 +58,15 @@ _PYTHON_PROCESSORS = 0.25
 _PROCESSORS_OF = {"cluster": 0.5}
 _BUSY = {"integration/test_kill_storm.py": 0.75, "e2e/test_kill_storm.py": 0.75,
          "integration/test_soak.py": 0.75, "integration/test_restarts.py": 0.75,
-         "integration/test_install.py": 0.75, "integration/test_equivalence.py": 0.75}
+         **{f"integration/{name}": 0.75 for name in _OF_SCRIPTS}, "integration/test_equivalence.py": 0.75}
 _UNIT_PROCESSORS = 0.25
-# Files of the level integration that are about what is no program of ours.
-_OF_SCRIPTS = ("test_install.py",)
 _ONLY_COMPUTE = ("analysis",)
 # Of what has only the time that others leave: that ends what hangs, and says nothing of how fast it is.
 _GIVES_WAY_S = 2 * 3600
 # They can be asked for many rounds, or start so many processes that an hour is not enough where each takes long.
 _PYTHON_SECONDS_MAX = dict.fromkeys(("cluster", "package", "integration/test_kill_storm.py",
-                                     "e2e/test_kill_storm.py", "integration/test_install.py"), 4 * 3600)
+                                     "e2e/test_kill_storm.py",
+                                     *(f"integration/{name}" for name in _OF_SCRIPTS)), 4 * 3600)
 
 
 class Options:
