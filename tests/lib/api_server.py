@@ -17,6 +17,7 @@ import base64
 import contextlib
 import copy
 import dataclasses
+import itertools
 import json
 import pathlib
 import ssl
@@ -28,6 +29,7 @@ import h2.config
 import h2.connection
 import h2.events
 import h2.exceptions
+import yaml
 
 import api_groups
 import api_pods
@@ -35,11 +37,13 @@ import api_slices
 import serving_thread
 from api_groups import RESOURCES
 from kube_certificates import Authority
+from shim import ROOT
 from waiting import GENEROUS_S, wait_until
 
 _FIELDS = {"metadata.name": lambda one: one["metadata"]["name"],
            "spec.nodeName": lambda one: one.get("spec", {}).get("nodeName", ""),
            "spec.driver": lambda one: one.get("spec", {}).get("driver", "")}
+_ROLE = "config/agent-rbac.yaml"
 
 
 @dataclasses.dataclass
@@ -106,6 +110,28 @@ class Refused(Exception):
     def body(self):
         return json.dumps({"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": self.status,
                            "reason": self.reason, "message": self.message}).encode()
+
+
+def _role():
+    """{(API group, resource): verbs} of an account that is not a node's."""
+    (role,) = [one for one in yaml.safe_load_all((ROOT / _ROLE).read_text()) if one["kind"] == "ClusterRole"]
+    found = {}
+    for rule in role["rules"]:
+        for key in itertools.product(rule["apiGroups"], rule["resources"]):
+            found.setdefault(key, set()).update(rule["verbs"])
+    return found
+
+
+_ALLOWED = _role()
+
+
+def _check_role(request, resource, name):
+    """Whoever asks: by other credentials it would have to be allowed."""
+    verb = {"POST": "create", "PATCH": "patch", "DELETE": "delete" if name else "deletecollection"}.get(
+        request.method, "get" if name else "watch" if "watch" in request.query else "list")
+    group = api_groups.GROUP if request.path.startswith("/apis/") else ""
+    if verb not in _ALLOWED.get((group, resource), ()):
+        raise Refused(403, "Forbidden", f"{_ROLE} allows nobody to {verb} {resource}")
 
 
 class ApiServer:
@@ -360,6 +386,7 @@ class ApiServer:
             _respond_right(respond, self._group(), fault)
             return
         resource, namespace, name, sub = self._route(request)
+        _check_role(request, "/".join(filter(None, (resource, sub))), name)
         self._authorize(request, resource, namespace, name)
         if request.method == "GET" and name:
             body = api_groups.as_version(self._get(resource, namespace, name), request.version)
