@@ -80,7 +80,12 @@ GIVEN = {
         (False, 16, {"connections_lost_total": "2x20", "uptime_seconds": "30+60x20"}),
         (False, 2, {"connections_lost_total": "0x20", "uptime_seconds": "30+60x20"})],
     "CRIDeviceShimGateExpired": [
-        (True, 5, {"gate_expired_total": "0 0 1x20"}), (False, 30, {"gate_expired_total": "0 0 1x40"})],
+        (True, 5, {"gate_expired_total": "0 0 1x20"}), (False, 30, {"gate_expired_total": "0 0 1x40"}),
+        # As the node boots, of which there was nothing before, or as much.
+        (True, 2, {"gate_expired_total": "_ 1x20", "uptime_seconds": "_ 30+60x20"}),
+        (True, 20, {"gate_expired_total": "1x40", "uptime_seconds": "9000+60x15 30+60x20"}),
+        (False, 30, {"gate_expired_total": "_ 1x40", "uptime_seconds": "_ 30+60x40"}),
+        (False, 5, {"gate_expired_total": "0x40", "uptime_seconds": "30+60x40"})],
     "CRIDeviceShimSlowDisk": [
         (True, 35, {'commit_duration_seconds_bucket{le="1"}': "0x40", 'commit_duration_seconds_bucket{le="4"}': "0+3x40",
                     'commit_duration_seconds_bucket{le="+Inf"}': "0+3x40"}),
