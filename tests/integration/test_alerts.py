@@ -47,9 +47,14 @@ GIVEN = {
         (False, 10, {'devices_held{resource="r"}': "2x10", 'devices{resource="r",health="healthy"}': "0x3 2x10"}),
         (False, 10, {'devices_held{resource="r"}': "0x10", 'devices{resource="r",health="healthy"}': "0x10"})],
     "CRIDeviceShimPluginRestarts": [
-        (True, 40, {'registrations_total{code="OK"}': "0+1x60"}),
-        (False, 40, {'registrations_total{code="OK"}': "0x5 8x50"}),
-        (False, 60, {'registrations_total{code="UNAVAILABLE"}': "0+1x60"})],
+        (True, 40, {'registrations_total{code="OK"}': "0+1x60", 'endpoints{state="active"}': "2x60",
+                    'endpoints{state="grace"}': "0x60"}),
+        (True, 40, {'registrations_total{code="OK"}': "0+2x60", 'endpoints{state="active"}': "12x60"}),
+        (False, 40, {'registrations_total{code="OK"}': "0x5 8x50", 'endpoints{state="active"}': "1x60"}),
+        # One of twelve resources is started anew, twice; the node boots.
+        (False, 35, {'registrations_total{code="OK"}': "0x5 12x5 24x50", 'endpoints{state="active"}': "12x60"}),
+        (False, 40, {'registrations_total{code="OK"}': "12x15 0 12x40", 'endpoints{state="active"}': "12x60"}),
+        (False, 60, {'registrations_total{code="UNAVAILABLE"}': "0+1x60", 'endpoints{state="active"}': "1x60"})],
     "CRIDeviceShimContainersWait": [
         (True, 30, {'refusals_total{reason="plugin-away",code="UNAVAILABLE"}': "0+5x40"}),
         (False, 14, {'refusals_total{reason="plugin-away",code="UNAVAILABLE"}': "0+5x40"}),
