@@ -194,7 +194,7 @@ static const struct schema_text NAMESPACE = {
 static const struct schema_text LISTEN = {
     is_listen,
     "\"\", the absolute path of a unix socket of at most 107 bytes, or a loopback address with its "
-    "port, such as \"127.0.0.1:9100\" or \"[::1]:9100\"",
+    "port, such as \"127.0.0.1:19100\" or \"[::1]:19100\"",
     NULL};
 
 static const struct schema_text POD = {

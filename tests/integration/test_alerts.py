@@ -3,6 +3,7 @@
 import json
 import re
 import subprocess
+import textwrap
 
 import pytest
 import yaml
@@ -15,6 +16,7 @@ from waiting import wait_until
 
 RULES = ROOT / "config/prometheus/alerts.yaml"
 DASHBOARD = ROOT / "config/grafana/dashboard.json"
+DOCUMENT = ROOT / "config/README.md"
 # What Prometheus adds to each sample, and a histogram's bound.
 EVERYWHERE = {"instance", "job", "le"}
 NODE = 'instance="n",job="cri-device-shim"'
@@ -181,6 +183,20 @@ def test_prometheus_reads_them(directory):
     path.write_text(yaml.safe_dump({"groups": [{"name": "dashboard", "rules": [
         {"record": f"panel:{number}", "expr": plain(expr)} for number, (_, expr, _) in enumerate(queries())]}]}))
     promtool("check", "rules", path)
+
+
+def test_what_scrapes(directory):
+    """As config/README.md has it: for Prometheus, by the rules' job, and with a name for each node, where another address is
+    the same. At 9100 is Prometheus' node exporter, on most nodes."""
+    text = textwrap.dedent(re.search(r"^(    scrape_configs:\n(?: .*\n)+)", DOCUMENT.read_text(), re.MULTILINE)[1])
+    path = directory / "prometheus.yaml"
+    path.write_text(text)
+    promtool("check", "config", path)
+    (job,) = yaml.safe_load(text)["scrape_configs"]
+    (target,) = job["static_configs"]
+    assert f'job="{job["job_name"]}"' in RULES.read_text() and target["labels"] == {"instance": "NODE"}
+    (address,) = target["targets"]
+    assert address in (ROOT / "config/example.toml").read_text() and not address.endswith(":9100")
 
 
 def series_of(name, values):

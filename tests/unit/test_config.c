@@ -711,8 +711,8 @@ static void names_the_place_of_each_fault(void **state)
                           "\"info\" or \"debug\""},
         {"metrics.listen = 9100",
          "1:18: listen is an integer; expected \"\", the absolute path of a unix socket of at most "
-         "107 bytes, or a loopback address with its port, such as \"127.0.0.1:9100\" or "
-         "\"[::1]:9100\""},
+         "107 bytes, or a loopback address with its port, such as \"127.0.0.1:19100\" or "
+         "\"[::1]:19100\""},
         {"[metrics]\npage = true",
          "2:8: page is true, and listen says nowhere; expected listen to be a unix socket or a "
          "loopback address"},
