@@ -90,6 +90,13 @@ static void block_field(struct block *block, const char *name, const char *value
     block_text(block, value);
 }
 
+/* Each says that the table has no bytes (RFC 7541 §6.3): a client that has lowered its table must be
+ * told so in the next block (§4.2), to all others it is as good. So nobody need know who was told. */
+static void block_begin(struct block *block)
+{
+    *block = (struct block){.bytes = {0x20}, .len = 1};
+}
+
 static void block_head(struct block *block)
 {
     block->bytes[block->len++] = 0x88; /* ":status: 200", of the static table */
@@ -115,8 +122,9 @@ static void put_block(struct kept_socket *kept, const struct block *block, uint3
 
 void h2_put_headers(struct kept_socket *kept, uint32_t stream_id)
 {
-    struct block block = {.len = 0};
+    struct block block;
 
+    block_begin(&block);
     block_head(&block);
     put_block(kept, &block, stream_id, 0);
 }
@@ -124,8 +132,9 @@ void h2_put_headers(struct kept_socket *kept, uint32_t stream_id)
 void h2_put_status(struct kept_socket *kept, uint32_t stream_id, int code, const char *text,
                    bool only)
 {
-    struct block block = {.len = 0};
+    struct block block;
 
+    block_begin(&block);
     if (only)
         block_head(&block);
     block_status(&block, code, text);

@@ -553,6 +553,46 @@ static void what_comes_in_pieces_is_what_comes_at_once(void **state)
     talk_fini(&whole);
 }
 
+static bool block_is_read(nghttp2_hd_inflater *inflater, const uint8_t *bytes, size_t len)
+{
+    int flags = 0;
+
+    while (!(flags & NGHTTP2_HD_INFLATE_FINAL)) {
+        nghttp2_nv nv;
+        ssize_t n = nghttp2_hd_inflate_hd2(inflater, &nv, &flags, bytes, len, 1);
+
+        if (n < 0)
+            return false;
+        bytes += n;
+        len -= (size_t)n;
+    }
+    return nghttp2_hd_inflate_end_headers(inflater) == 0;
+}
+
+/* RFC 7541 §4.2: as nghttp2 reads them, which takes no block that does not begin so. */
+static void a_client_that_lowers_its_header_table_is_told_so(void **state)
+{
+    nghttp2_hd_inflater *inflater;
+    static struct talk talk;
+    size_t len, blocks = 0;
+
+    (void)state;
+    talk_init(&talk);
+    assert_int_equal(nghttp2_hd_inflate_new(&inflater), 0);
+    SAY(&talk, "\0\0\6\4\0\0\0\0\0\0\1\0\0\0\0" HEADERS("\4", "\1") "\0\0\3\0\1\0\0\0\1abc");
+    assert_int_equal(nghttp2_hd_inflate_change_table_size(inflater, 0), 0); /* acknowledged */
+    for (size_t at = 0; at + 9 <= talk.len; at += 9 + len) {
+        len = (size_t)talk.got[at] << 16 | (size_t)talk.got[at + 1] << 8 | talk.got[at + 2];
+        if (talk.got[at + 3] != NGHTTP2_HEADERS)
+            continue;
+        assert_true(block_is_read(inflater, talk.got + at + 9, len));
+        blocks++;
+    }
+    assert_int_equal(blocks, 2); /* the head, and the status */
+    nghttp2_hd_inflate_del(inflater);
+    talk_fini(&talk);
+}
+
 static void calls_that_are_none_of_ours_are_refused(void **state)
 {
     static struct talk talk;
@@ -660,6 +700,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(frames_that_are_wrong_end_the_connection),
         cmocka_unit_test(what_comes_in_pieces_is_what_comes_at_once),
+        cmocka_unit_test(a_client_that_lowers_its_header_table_is_told_so),
         cmocka_unit_test(calls_that_are_none_of_ours_are_refused),
         cmocka_unit_test(more_calls_than_there_is_room_for_are_refused),
         cmocka_unit_test(answers_keep_to_the_client_s_windows),
