@@ -56,6 +56,15 @@ size_t kept_calls_hold(struct kept_connection *connection)
     return held;
 }
 
+bool kept_calls_any(const struct kept_connection *connection)
+{
+    bool any = false;
+
+    for (size_t i = 0; i < H2_STREAMS_MAX; i++)
+        any = any || kept_state_of(connection)->streams[i].phase != H2_NONE;
+    return any;
+}
+
 void kept_calls_resume(struct kept_connection *connection)
 {
     for (size_t i = 0; i < H2_STREAMS_MAX; i++)
@@ -66,6 +75,8 @@ static void cancel(struct kept_call *call)
 {
     void (*cancelled)(void *user) = call->held ? call->cancelled : NULL;
 
+    if (call->id != 0)
+        kept_connection_used(call->connection);
     call->id = 0;
     call->held = false;
     call->cancelled = NULL;

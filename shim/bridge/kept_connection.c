@@ -218,7 +218,13 @@ static void on_poll(uv_poll_t *poll, int status, int events)
  * next write. */
 void kept_connection_answered(struct kept_connection *connection)
 {
+    kept_connection_used(connection);
     wait_for(connection, flush(connection) < 0);
+}
+
+void kept_connection_used(struct kept_connection *connection)
+{
+    connection->idle_since_ms = uv_now(connection->service->loop);
 }
 
 /* ---- life ---- */
@@ -253,6 +259,7 @@ static int begin(const struct kept_service *service, struct kept_socket *kept, b
     if (resumed)
         h2_reader_fini(&connection->reader); /* what that is for was acknowledged */
     connection->reader.kept = resumed;
+    kept_connection_used(connection);
     if (resumed)
         kept_calls_resume(connection);
     LIST_INSERT_HEAD(connections, connection, entry);
@@ -399,6 +406,32 @@ void kept_connections_settled(const struct kept_connections *connections)
 
     LIST_FOREACH(connection, connections, entry)
     kept_socket_settled(connection->kept);
+}
+
+/* Which has been without a call for longest; NULL: none is. */
+static struct kept_connection *find_idle(const struct kept_connections *connections)
+{
+    struct kept_connection *connection, *found = NULL;
+
+    LIST_FOREACH(connection, connections, entry)
+    {
+        if (!kept_calls_any(connection) &&
+            (!found || connection->idle_since_ms < found->idle_since_ms))
+            found = connection;
+    }
+    return found;
+}
+
+bool kept_connections_make_room(const struct kept_connections *connections)
+{
+    struct kept_connection *idle = find_idle(connections);
+
+    if (!idle || uv_now(idle->service->loop) - idle->idle_since_ms < KEPT_IDLE_MS)
+        return false;
+    log_debug("%s: an idle connection of pid %d ends for another", idle->service->name,
+              (int)idle->peer.pid);
+    kept_connection_end(idle);
+    return true;
 }
 
 bool kept_connection_is_resumed(const struct kept_connection *connection)

@@ -50,6 +50,10 @@ void kept_connections_go_on(const struct kept_connections *connections);
 /* This process lives: see kept_socket_settled(). */
 void kept_connections_settled(const struct kept_connections *connections);
 
+/* For one more: the connection ends that has been without a call for longest, if that is
+ * KEPT_IDLE_MS at least. False: there is none. */
+bool kept_connections_make_room(const struct kept_connections *connections);
+
 /* Whether a process before this one has had it. */
 bool kept_connection_is_resumed(const struct kept_connection *connection);
 

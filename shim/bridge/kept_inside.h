@@ -26,6 +26,7 @@ struct kept_connection {
     struct kept_socket *kept;
     struct h2_reader reader;
     uv_poll_t poll;
+    uint64_t idle_since_ms; /* the last call's end, or its beginning; the loop's time */
     bool resumed, ended;
     bool told; /* the manager has it, or will read of it, or never keeps it */
     struct ucred peer;
@@ -47,6 +48,8 @@ void kept_calls_ask(struct kept_connection *connection);
 void kept_calls_forget(struct kept_connection *connection);
 /* Gives back what large requests have taken whose streams are over; how many bytes the others hold. */
 size_t kept_calls_hold(struct kept_connection *connection);
+/* Whether there is a call, if only the beginning of one. */
+bool kept_calls_any(const struct kept_connection *connection);
 /* Those of a process before this have taken such places, too. */
 void kept_calls_resume(struct kept_connection *connection);
 /* Ends all of them: who answers is told. */
@@ -54,7 +57,9 @@ void kept_calls_cancel(struct kept_connection *connection);
 
 /* ---- the connection's ---- */
 
-/* There is something to be written. */
+/* There is something to be written: a call's answer, or a part of it. */
 void kept_connection_answered(struct kept_connection *connection);
+/* A call has ended: from now on it may be idle. */
+void kept_connection_used(struct kept_connection *connection);
 
 #endif

@@ -1,6 +1,7 @@
 #include "shim/bridge/kept_server.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -16,9 +17,10 @@ struct kept_server {
     struct socket_file file;
     struct stored_listener stored;
     const char **paths;
-    int fd;           /* listening; -1: none */
-    uv_poll_t *poll;  /* of it */
-    uv_timer_t timer; /* settled; or, later, a connection could not be taken */
+    int fd;          /* listening; -1: none */
+    uv_poll_t *poll; /* of it */
+    uv_timer_t
+        timer; /* settled; or, later, a connection could not be taken, or there was no room */
     struct kept_connections connections;
     size_t len;
     unsigned handles; /* not closed */
@@ -85,6 +87,24 @@ static void on_gone(void *user)
     maybe_free(server);
 }
 
+static void on_timer(uv_timer_t *timer);
+
+static void pause_accepting(struct kept_server *server)
+{
+    listen_on(server, false);
+    if (server->settled)
+        uv_timer_start(&server->timer, on_timer, KEPT_ACCEPT_AGAIN_MS, 0);
+}
+
+/* Whoever forgets to close his connections must not keep the kubelet out. */
+static void make_room(struct kept_server *server)
+{
+    struct pollfd waiting = {.fd = server->fd, .events = POLLIN};
+
+    if (poll(&waiting, 1, 0) <= 0 || !kept_connections_make_room(&server->connections))
+        pause_accepting(server);
+}
+
 static void on_timer(uv_timer_t *timer)
 {
     struct kept_server *server = timer->data;
@@ -92,16 +112,10 @@ static void on_timer(uv_timer_t *timer)
     if (!server->settled)
         kept_connections_settled(&server->connections);
     server->settled = true;
-    listen_on(server, server->len < KEPT_CONNECTIONS_MAX);
-}
-
-static void pause_accepting(struct kept_server *server, int err)
-{
-    log_warning("%s: cannot take a connection: %s", socket_file_path(&server->file),
-                strerror(-err));
-    listen_on(server, false);
-    if (server->settled)
-        uv_timer_start(&server->timer, on_timer, KEPT_ACCEPT_AGAIN_MS, 0);
+    if (server->len < KEPT_CONNECTIONS_MAX)
+        listen_on(server, true);
+    else
+        make_room(server);
 }
 
 static void accept_waiting(struct kept_server *server)
@@ -113,12 +127,15 @@ static void accept_waiting(struct kept_server *server)
             return;
         err = fd < 0 ? -errno : kept_connection_new(&server->service, fd, &server->connections);
         if (err) {
-            pause_accepting(server, err);
+            log_warning("%s: cannot take a connection: %s", socket_file_path(&server->file),
+                        strerror(-err));
+            pause_accepting(server);
             return;
         }
         server->len++;
     }
     listen_on(server, false);
+    make_room(server);
 }
 
 /* ---- listening ---- */

@@ -30,9 +30,10 @@
 #define REGISTER_AGAIN_MS_MAX 10000
 /* A stream that lived so long was in order: the next end is a first one again. */
 #define STREAM_SETTLED_MS 1000
-/* Connections to one resource's socket at once; more wait in the kernel's backlog until one
- * ends. */
+/* Connections to one resource's socket at once; for one more the one ends that has been without a
+ * call for longest, so long at least. It waits in the kernel's backlog for that. */
 #define KEPT_CONNECTIONS_MAX 64
+#define KEPT_IDLE_MS 1000
 /* Bytes of requests that are not answered, and of answers to one call that are not taken, of all clients
  * of all sockets together: four of the largest. The kubelet asks for one container at a time. Beyond,
  * the connection that holds most of it ends: this memory outlives the process. */

@@ -1,5 +1,5 @@
 /* shim/bridge/kept_server.c, kept_connection.c: a client that goes while nothing more can be written to
- * it, one that holds too much, and a service manager that does not read. */
+ * it, one that holds too much, many that ask for nothing, and a service manager that does not read. */
 #include "tests/unit/test_wait.h"
 
 #include <errno.h>
@@ -11,6 +11,7 @@
 #include "notify_socket.h"
 #include "shim/bridge/kept_connection.h"
 #include "shim/bridge/kept_server.h"
+#include "shim/bridge/limits.h"
 
 #define PATH "/s/Wait"
 #define NAME "s.sock"
@@ -211,6 +212,30 @@ static void who_holds_most_goes(void **state)
     WAIT(f->world, !kept_server_is_connected(f->server));
 }
 
+/* Who has a call keeps his connection, though it is the oldest. */
+static void who_asks_for_nothing_goes_for_another(void **state)
+{
+    struct fixture *f = *state;
+    int idle[KEPT_CONNECTIONS_MAX], first = f->fd;
+    struct kept_call *of_first;
+
+    call(f);
+    of_first = f->call;
+    for (int i = 0; i < KEPT_CONNECTIONS_MAX; i++)
+        idle[i] = connect_to(f);
+    f->fd = connect_to(f);
+    f->call = NULL;
+    call(f);
+    assert_false(is_ended(first));
+    kept_call_finish(of_first, RPC_OK, NULL);
+    kept_call_finish(f->call, RPC_OK, NULL);
+    close(first);
+    close(f->fd);
+    for (int i = 0; i < KEPT_CONNECTIONS_MAX; i++)
+        close(idle[i]);
+    WAIT(f->world, !kept_server_is_connected(f->server));
+}
+
 /* Whether it was sent this; all that it was sent is read. */
 static bool manager_has(const struct fixture *f, const char *text)
 {
@@ -249,6 +274,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(goes_while_it_is_answered, setup, teardown),
         cmocka_unit_test_setup_teardown(goes_before_it_is_answered, setup, teardown),
         cmocka_unit_test_setup_teardown(who_holds_most_goes, setup, teardown),
+        cmocka_unit_test_setup_teardown(who_asks_for_nothing_goes_for_another, setup, teardown),
         cmocka_unit_test_setup_teardown(a_manager_that_did_not_read_is_told_with_the_next_bytes,
                                         setup_kept, teardown),
     };
