@@ -9,6 +9,7 @@
 #include <nghttp2/nghttp2.h>
 
 #include "shim/relay/limits.h"
+#include "shim/relay/long_strings.h"
 #include "shim/rpc/field.h"
 #include "shim/rpc/status.h"
 
@@ -17,6 +18,7 @@
 
 struct header_listener {
     nghttp2_hd_inflater *inflater;
+    struct long_strings strings; /* in front of it */
     struct header_fields fields;
     char *message;     /* of grpc-message; kept for the next one's */
     bool has_message;  /* the block has one */
@@ -126,9 +128,8 @@ static void keep(struct header_listener *l, const uint8_t *bytes, size_t len)
     l->block_bytes += len;
 }
 
-static int decode(struct header_listener *l, const uint8_t *bytes, size_t len, int final)
+static int inflate(struct header_listener *l, const uint8_t *bytes, size_t len, int final)
 {
-    keep(l, bytes, len);
     for (;;) {
         nghttp2_nv nv;
         int flags = 0;
@@ -154,6 +155,22 @@ static int decode(struct header_listener *l, const uint8_t *bytes, size_t len, i
         if (len == 0 && !(flags & NGHTTP2_HD_INFLATE_EMIT))
             return 0;
     }
+}
+
+static int decode(struct header_listener *l, const uint8_t *bytes, size_t len, int final)
+{
+    struct long_strings_part part;
+    int r;
+
+    keep(l, bytes, len);
+    while ((r = long_strings_next(&l->strings, l->allowed, &bytes, &len, &part)) > 0) {
+        r = inflate(l, part.bytes, part.len, 0);
+        if (r < 0)
+            return r;
+    }
+    if (r < 0 || !final)
+        return r;
+    return long_strings_end(&l->strings) ? inflate(l, (const uint8_t *)"", 0, 1) : -EBADMSG;
 }
 
 int header_listener_feed(struct header_listener *l, const uint8_t *bytes, size_t len, int final)

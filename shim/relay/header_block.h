@@ -21,9 +21,10 @@ void header_listener_free(struct header_listener *l); /* accepts NULL */
 
 /*
  * The next piece of a block; `final`: its last. 0, or -EBADMSG when the bytes are no HPACK that the
- * receiving end could read either, or -E2BIG for a list over RELAY_HEADER_LIST_BYTES_MAX or a table
- * over RELAY_HEADER_TABLE_BYTES_MAX; the listener is of no use any more then. After the final piece
- * the fields are complete.
+ * receiving end could read either, or have a string for which nothing can stand (long_strings.h);
+ * or -E2BIG for a list over RELAY_HEADER_LIST_BYTES_MAX or a table over
+ * RELAY_HEADER_TABLE_BYTES_MAX; the listener is of no use any more then. After the final piece the
+ * fields are complete.
  */
 int header_listener_feed(struct header_listener *l, const uint8_t *bytes, size_t len, int final)
     __attribute__((warn_unused_result));

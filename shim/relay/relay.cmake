@@ -34,6 +34,7 @@ add_library(shim_relay STATIC
     ${CMAKE_CURRENT_LIST_DIR}/journal_take.c
     ${CMAKE_CURRENT_LIST_DIR}/kept.c
     ${CMAKE_CURRENT_LIST_DIR}/lane.c
+    ${CMAKE_CURRENT_LIST_DIR}/long_strings.c
     ${CMAKE_CURRENT_LIST_DIR}/mount_redirect.c
     ${CMAKE_CURRENT_LIST_DIR}/observed_calls.c
     ${CMAKE_CURRENT_LIST_DIR}/pending_creates.c

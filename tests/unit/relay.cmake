@@ -15,6 +15,7 @@ relay_test(test_header_block)
 unit_test(test_header_memo test_header_memo.c shim_relay shim_rpc cri_proto PkgConfig::NGHTTP2)
 relay_test(test_journal)
 relay_test(test_lane)
+relay_test(test_long_strings)
 
 # session.c and its parts.
 add_library(session_script STATIC session_script.c)
