@@ -281,6 +281,7 @@ static void on_answer(struct rpc_incoming *call, const ProtobufCMessage *message
     if (!is_served(cluster, call))
         return;
     cluster_orders_answered(&cluster->orders, (const Agent__V1__AnswerRequest *)message);
+    pools_answered(&cluster->pools);
     judge(cluster);
     rpc_incoming_answer(call, &response.base);
 }

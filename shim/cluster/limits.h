@@ -9,15 +9,20 @@
  * and pools. */
 #define CLUSTER_ORDERS_MAX                                                                         \
     (1024 + CLUSTER_CLAIMS_MAX + 128 + CLUSTER_REFUSED_MAX + CLUSTER_EVICTIONS_MAX +               \
-     CLUSTER_EVICTION_EVENTS_MAX + CLUSTER_POOLS_AT_ONCE)
+     CLUSTER_EVICTION_EVENTS_MAX + CLUSTER_POOLS_ORDERED_MAX)
 /* Of what is said of one that is tried on. */
 #define CLUSTER_TROUBLE_BYTES_MAX 256
 /* Pools that are known: one for each resource there can be, and as many that were before. */
 #define CLUSTER_POOLS_MAX 2048
-/* Those that are ordered at once, and bytes of each: 10,000 devices with five attributes each have
- * some 2 MiB. More devices are not published. */
-#define CLUSTER_POOLS_AT_ONCE 4
+/* Bytes of each: 10,000 devices with five attributes each have some 2 MiB. More devices are not
+ * published. */
 #define CLUSTER_POOL_BYTES_MAX ((size_t)4 * 1024 * 1024)
+/* Those that are ordered at once, but for those that have failed and are tried on; with these, and
+ * their bytes together: all of them go to an agent that comes, whose queue (RPC_QUEUE_BYTES_MAX) has
+ * room for more. */
+#define CLUSTER_POOLS_AT_ONCE 4
+#define CLUSTER_POOLS_ORDERED_MAX 256
+#define CLUSTER_POOLS_BYTES_MAX ((CLUSTER_POOLS_AT_ONCE + 2) * CLUSTER_POOL_BYTES_MAX)
 /* Containers that are refused, and remembered; of more, the one that was longest ago is not. */
 #define CLUSTER_REFUSED_MAX 128
 /* One that was not refused for so long, as a kubelet would have had it several times, was not. */

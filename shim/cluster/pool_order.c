@@ -59,7 +59,6 @@ static void sum_ordered(struct pool_sum *sum, const Agent__V1__PoolSlice *slice)
 
 struct making {
     struct pool_order *to;
-    size_t bytes; /* of the slices that are there */
     bool full;
     Agent__V1__PoolDevice *devices[DEVICEMGR_LIFT_SLICE_DEVICES]; /* of the next; owned */
     size_t devices_len;
@@ -124,7 +123,7 @@ static void add_packed(struct making *making, const Agent__V1__PoolSlice *slice)
     size_t len = agent__v1__pool_slice__get_packed_size(slice);
     ProtobufCBinaryData *packed;
 
-    making->full = making->full || making->bytes + len > CLUSTER_POOL_BYTES_MAX;
+    making->full = making->full || making->to->bytes + len > CLUSTER_POOL_BYTES_MAX;
     if (making->full) {
         making->to->left_out += slice->n_devices;
         return;
@@ -134,7 +133,7 @@ static void add_packed(struct making *making, const Agent__V1__PoolSlice *slice)
     packed = &publish->slices[publish->n_slices++];
     packed->data = must(malloc(len + 1));
     packed->len = agent__v1__pool_slice__pack(slice, packed->data);
-    making->bytes += len;
+    making->to->bytes += len;
     making->to->devices += slice->n_devices;
     making->to->sum.all = hash_bytes(making->to->sum.all, packed->data, packed->len);
     sum_ordered(&making->to->sum, slice);

@@ -31,6 +31,7 @@ struct pool_order {
     Agent__V1__Order order;
     Agent__V1__PublishPool publish;
     struct pool_sum sum;
+    size_t bytes;             /* of its slices */
     size_t devices, left_out; /* that do not fit CLUSTER_POOL_BYTES_MAX, or that the core says */
 };
 

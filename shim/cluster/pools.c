@@ -24,7 +24,7 @@ struct pool {
     uint64_t order;                        /* 0: none is under way */
     uint64_t ordered;                      /* sum of what that says, or the last that was done */
     uint64_t changes;                      /* pools->changes, when it was given */
-    size_t devices, left_out;              /* of what it says */
+    size_t devices, left_out, bytes;       /* of what it says */
     bool done;                             /* one was */
     UT_hash_handle hh;
 };
@@ -63,13 +63,18 @@ static void pool_free(struct pool *pool)
     free(pool);
 }
 
-static size_t under_way(const struct pools *pools)
+static void count_orders(struct pools *pools)
 {
-    size_t n = 0;
+    struct cluster_trouble trouble;
 
-    for (const struct pool *pool = pools->by_name; pool; pool = pool->hh.next)
-        n += pool->order != 0;
-    return n;
+    pools->going = pools->ordered = pools->bytes = 0;
+    for (const struct pool *pool = pools->by_name; pool; pool = pool->hh.next) {
+        if (!pool->order)
+            continue;
+        pools->going += !cluster_orders_trouble(pools->orders, pool->order, &trouble);
+        pools->ordered++;
+        pools->bytes += pool->bytes;
+    }
 }
 
 /* ---- orders ---- */
@@ -103,18 +108,37 @@ static void on_done(void *user, const Agent__V1__AnswerRequest *answer)
     set_timer(pools);
 }
 
+/* One that fails, for ever maybe, keeps no other from its turn. */
+static bool has_room(const struct pool *pool, size_t bytes)
+{
+    const struct pools *pools = pool->pools;
+
+    if (pool->order)
+        return pools->bytes - pool->bytes + bytes <= CLUSTER_POOLS_BYTES_MAX;
+    return pools->going < CLUSTER_POOLS_AT_ONCE && pools->ordered < CLUSTER_POOLS_ORDERED_MAX &&
+           pools->bytes + bytes <= CLUSTER_POOLS_BYTES_MAX;
+}
+
 /* What an agent has is waited for: a pool that is written half is no pool. */
 static void give(struct pool *pool, const struct pool_order *what)
 {
     struct pools *pools = pool->pools;
     uint64_t order = 0;
 
-    if (pool->order)
+    if (!has_room(pool, what->bytes))
+        order = 0;
+    else if (pool->order)
         order = cluster_orders_change(pools->orders, pool->order, &what->order);
-    else if (under_way(pools) < CLUSTER_POOLS_AT_ONCE)
+    else
         order = cluster_orders_add(pools->orders, &what->order, true, on_done, pool);
-    if (order == 0)
+    if (order == 0) {
+        pools->owing = true;
         return;
+    }
+    pools->going += pool->order == 0;
+    pools->ordered += pool->order == 0;
+    pools->bytes += what->bytes - (pool->order ? pool->bytes : 0);
+    pool->bytes = what->bytes;
     pool->done = pool->done && pool->ordered == what->sum.all;
     pool->order = order;
     pool->ordered = what->sum.all;
@@ -210,6 +234,8 @@ static void on_look(uv_timer_t *timer)
         return;
     pools->version = devicemgr_lifted_version(host_core(pools->host));
     look_there(pools);
+    count_orders(pools);
+    pools->owing = false;
     for (pool = pools->by_name; pool; pool = pool->hh.next)
         pool->wanted = false;
     devicemgr_lifted(host_core(pools->host), on_lifted, pools);
@@ -257,6 +283,12 @@ void pools_complete(struct pools *pools, bool complete)
     if (complete && !pools->complete)
         told(pools);
     pools->complete = complete;
+}
+
+void pools_answered(struct pools *pools)
+{
+    if (pools->owing)
+        set_timer(pools);
 }
 
 /* ---- telling ---- */

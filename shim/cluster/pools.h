@@ -29,10 +29,12 @@ struct pools {
     void *cluster;
     const struct facts *facts;
     const char *node;
-    struct pool *by_name; /* a uthash */
-    uint64_t version;     /* devicemgr_lifted_version() at the last look */
-    uint64_t changes;     /* of the cluster's slices */
-    bool complete;        /* all of those are known */
+    struct pool *by_name;         /* a uthash */
+    uint64_t version;             /* devicemgr_lifted_version() at the last look */
+    uint64_t changes;             /* of the cluster's slices */
+    bool complete;                /* all of those are known */
+    size_t going, ordered, bytes; /* at a look: orders that have not failed, all, and their bytes */
+    bool owing;                   /* at the last one something was due that had no room */
     uint64_t looked_ms;
     uv_timer_t timer;
 };
@@ -51,6 +53,9 @@ void pools_look(struct pools *pools);
 void pools_reported(struct pools *pools, const Agent__V1__ReportRequest *report);
 /* Whether all of those are known, by what was told last. */
 void pools_complete(struct pools *pools, bool complete);
+
+/* An order was answered, of whatever kind: what waited for that is looked at, likewise. */
+void pools_answered(struct pools *pools);
 
 /* One of a resource that is published, or is to be; borrowed until something else is called. */
 struct pools_pool {

@@ -173,6 +173,26 @@ def test_people_see_what_is_published(shim, server, agent, make_plugin):
                "that others have deleted it is told, and why it is not there again")
 
 
+def test_pools_that_are_refused_keep_no_other_from_being_published(make_lifting, server, closing, directory, make_plugin):
+    """As by an admission policy that knows some of them: those are tried on, for ever."""
+    bad = [f"bad.example.com/gpu-{number}" for number in range(6)]  # more than are ordered at once
+    server.fault(Fault(status=403, of=b"bad.example.com"), path=SLICES, method="POST", times=None)
+    shim = make_lifting([{"name": name, "dra": True} for name in [*bad, GPU]])
+    closing(Agent(directory, server.kubeconfig(directory / "kubelet.conf", NODE))).start()
+    for name in bad:
+        make_plugin(shim, name, ["g0"])
+    wait_until(lambda: len(refused_pools(shim)) == len(bad), "all of them are refused")
+    plugin = make_plugin(shim, GPU, ["g0", "g1"])
+    wait_devices(server, {"g0": [], "g1": []})
+    plugin.set_devices(["g0"])
+    wait_devices(server, {"g0": []})
+    assert refused_pools(shim) == set(bad)
+
+
+def refused_pools(shim):
+    return {one["resource"] for one in ctl_json(shim, "status")["published"] if "403" in (one["trouble"] or "")}
+
+
 def test_what_is_lifted_no_more_is_taken_away(make_lifting, server, closing, directory, make_plugin):
     """By the settings; slices of other drivers stay."""
     shim = make_lifting([{"name": GPU, "dra": True}, {"name": NIC, "dra": True}])

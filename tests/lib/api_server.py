@@ -91,6 +91,7 @@ class Fault:
     silence: bool = False
     endless: bool = False
     body: bytes = None
+    of: bytes = b""  # only of requests whose body has it
     sent: int = 0  # bytes of the endless one
 
 
@@ -366,7 +367,8 @@ class ApiServer:
         for row in self._faults:
             fault, path, method, watch, times = row
             if (not request.path.startswith(path) or (method and method != request.method)
-                    or (watch is not None and watch != request.watch) or times == 0):
+                    or (watch is not None and watch != request.watch) or times == 0
+                    or fault.of not in request.body):
                 continue
             if times is not None:
                 row[4] -= 1

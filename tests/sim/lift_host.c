@@ -186,6 +186,18 @@ uint64_t cluster_orders_change(struct cluster_orders *orders, uint64_t id,
     return order->id;
 }
 
+bool cluster_orders_trouble(const struct cluster_orders *orders, uint64_t id,
+                            struct cluster_trouble *out)
+{
+    const struct lw_order *order = find_order(id);
+
+    (void)orders;
+    if (!order || !order->failed)
+        return false;
+    *out = (struct cluster_trouble){.words = "it failed"};
+    return true;
+}
+
 void lift_order_reset(struct lw_order *order)
 {
     if (order->listed)
@@ -213,6 +225,8 @@ void lift_order_ends(struct lift_world *h, struct lw_order *order, Agent__V1__Ou
         (outcome == AGENT__V1__OUTCOME__REFUSED && order->for_ever)) {
         order->state = LW_LATER;
         order->due_ms = h->now_ms + AGAIN_MS;
+        order->failed = true;
+        lift_host_answered(h);
         return;
     }
     order->what = NULL; /* taken, below */
@@ -223,6 +237,7 @@ void lift_order_ends(struct lift_world *h, struct lw_order *order, Agent__V1__Ou
     answer.claim = claim;
     is.done(is.user, &answer);
     agent__v1__order__free_unpacked(is.what, NULL);
+    lift_host_answered(h);
     lift_shim_run(h);
 }
 
@@ -258,6 +273,11 @@ void lift_host_reported(struct lift_world *h, bool whole, bool slices)
     report.facts = facts;
     report.n_facts = slices;
     pools_reported(&h->daemon->pools, &report);
+}
+
+void lift_host_answered(struct lift_world *h)
+{
+    pools_answered(&h->daemon->pools);
 }
 
 void lift_host_complete(struct lift_world *h, bool complete)

@@ -116,6 +116,7 @@ struct lw_order {
     void *user;
     enum lw_order_state state;
     uint64_t due_ms; /* LW_LATER: it is due again */
+    bool failed;     /* one of its tries has */
     /* Of a pool, what the agent has listed: */
     bool listed;
     struct pool_slices slices;
@@ -278,6 +279,7 @@ void lift_host_starts(struct lift_world *h);
  * whether all of that is told. */
 void lift_host_looks(struct lift_world *h);
 void lift_host_reported(struct lift_world *h, bool whole, bool slices);
+void lift_host_answered(struct lift_world *h);
 void lift_host_complete(struct lift_world *h, bool complete);
 /* The driver is called. */
 void lift_host_prepare(struct lift_world *h, uint64_t call, const struct devicemgr_claim *claim,
