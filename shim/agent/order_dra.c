@@ -66,11 +66,17 @@ static void tell_claim(struct run *run, const json_t *object)
     agent__v1__claim__free_unpacked(claim, NULL);
 }
 
+/* What users say to drivers, and drivers of devices (runtime.RawExtension), and who has said which of
+ * it. */
+static const char *const FOREIGN[] = {"parameters", "data", "managedFields", NULL};
+
 static void on_claim(void *user, const struct api_result *result)
 {
     struct run *run = user;
-    json_t *object = result->outcome == API_DONE ? answer_json(&run->answer) : NULL;
+    json_t *object;
 
+    answer_leave_out(&run->answer, FOREIGN);
+    object = result->outcome == API_DONE ? answer_json(&run->answer) : NULL;
     if (result->outcome != API_DONE)
         run_fail(run, result);
     else if (!object)

@@ -387,6 +387,21 @@ def test_the_cluster_says_what_is_allocated(shim, server, node, make_plugin):
     assert not node.kubelet.unprepare(DRIVER, [claim("c-4")])["c-4"].error
 
 
+@pytest.mark.parametrize("foreign", [{"limit": 2 ** 64 - 1}, {"half": "\ud800"}, {"\0": "\0"}], ids=["uint64", "surrogate", "nul"])
+def test_what_others_put_into_a_claim_is_theirs(server, node, make_plugin, foreign):
+    """Parameters for drivers, and what drivers say of its devices, may be any JSON (runtime.RawExtension)."""
+    make_plugin(node.shim, GPU, ["g0"])
+    wait_devices(server, {"g0": []})
+    allocate(server, "c-1", "g0")
+    one = server.get("resourceclaims", "claim-c-1", "default")
+    config = [{"requests": ["gpu"], "opaque": {"driver": DRIVER, "parameters": foreign}}]
+    one["spec"]["devices"] = {"config": config}
+    one["status"]["allocation"]["devices"]["config"] = config
+    one["status"]["devices"] = [{"driver": DRIVER, "pool": POOL, "device": "g0", "data": foreign}]
+    server.put("resourceclaims", one)
+    assert prepare(node.kubelet, "c-1")["CDI_devices"][0].name.endswith(":g0:c-1")
+
+
 @pytest.mark.parametrize("service", ["v1.DRAPlugin", "v1beta1.DRAPlugin"])
 def test_a_claim_of_alternatives(server, node, runtime, make_plugin, service):
     """The cluster says "request/subrequest" (firstAvailable), the container the request: what the kubelet compares."""

@@ -1,6 +1,7 @@
 unit_test(test_facts test_facts.c shim_facts)
 unit_test(test_library test_library.c shim_library)
 unit_test(test_json_splitter test_json_splitter.c shim_agent)
+unit_test(test_answer test_answer.c shim_agent)
 unit_test(test_spam test_spam.c shim_agent)
 unit_test(test_delay_lock test_delay_lock.c notify_socket shim_agent shim_fd_store)
 unit_test(test_kubeconfig test_kubeconfig.c shim_agent)
