@@ -141,10 +141,21 @@ static void set_timer(struct lift_driver *driver)
         uv_timer_start(&driver->timer, on_time, next_ms > now_ms ? next_ms - now_ms : 0, 0);
 }
 
+/* What was said when it was asked for last, if anything was. */
+static void words_of(const struct lift_call *call, char words[WORDS_BYTES_MAX])
+{
+    struct cluster_trouble trouble;
+    bool said = cluster_orders_trouble(call->driver->orders, call->order, &trouble);
+
+    snprintf(words, WORDS_BYTES_MAX, "what is allocated to it is not known: %s",
+             said ? trouble.words : "the cluster does not answer, or no agent is connected");
+}
+
 static void on_time(uv_timer_t *timer)
 {
     struct lift_driver *driver = timer->data;
     struct lift_call *call, *next;
+    char words[WORDS_BYTES_MAX];
 
     HASH_ITER(hh, driver->calls, call, next)
     {
@@ -152,11 +163,10 @@ static void on_time(uv_timer_t *timer)
 
         if (call->due_ms > boot_now_ms())
             continue;
+        words_of(call, words);
         driver->cancel(driver->cluster, call->order);
         call_free(call);
-        fail(driver, number,
-             "what is allocated to it is not known: the cluster does not answer, or no agent is "
-             "connected");
+        fail(driver, number, words);
         uv_timer_start(timer, on_time, 0, 0); /* the core may have asked, or cancelled, others */
         return;
     }

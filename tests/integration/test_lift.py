@@ -387,6 +387,21 @@ def test_the_cluster_says_what_is_allocated(shim, server, node, make_plugin):
     assert not node.kubelet.unprepare(DRIVER, [claim("c-4")])["c-4"].error
 
 
+def test_why_a_claim_cannot_be_read_is_told(make_lifting, server, directory, closing, make_plugin):
+    """Also where the API server answers each time that it cannot now."""
+    shim = make_lifting(dra={"enabled": True, "call_timeout": "3s"})
+    node = DraNode(directory, shim, closing)
+    closing(Agent(directory, server.kubeconfig(directory / "kubelet.conf", NODE))).start()
+    node.kubelet.wait_registered(DRIVER)
+    make_plugin(shim, GPU, ["g0"])
+    wait_devices(server, {"g0": []})
+    allocate(server, "c-1", "g0")
+    server.fault(Fault(status=429), path="/apis/resource.k8s.io/v1/namespaces", times=None)
+    assert "is not known: HTTP status 429" in node.kubelet.prepare(DRIVER, [claim("c-1")])["c-1"].error
+    server.mend()
+    prepare(node.kubelet, "c-1")
+
+
 @pytest.mark.parametrize("foreign", [{"limit": 2 ** 64 - 1}, {"half": "\ud800"}, {"\0": "\0"}], ids=["uint64", "surrogate", "nul"])
 def test_what_others_put_into_a_claim_is_theirs(server, node, make_plugin, foreign):
     """Parameters for drivers, and what drivers say of its devices, may be any JSON (runtime.RawExtension)."""
