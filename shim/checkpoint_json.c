@@ -157,7 +157,10 @@ static void put_claim(json_t *one, const ProtobufCMessage *message)
     json_value_set(one, "state", json_value_text(row->state));
     json_value_set(one, "answer", bytes_or_null(row->has_response, &row->response));
     json_value_set(one, "sent", json_boolean(row->sent));
+    json_value_set(one, "unanswered", json_boolean(row->unanswered));
+    json_value_set(one, "moved", json_boolean(row->moved));
     json_value_set(one, "local", json_boolean(row->local));
+    json_value_set(one, "alone", json_boolean(row->alone));
     json_value_set(one, "users", users);
     json_value_set(one, "preparedMs",
                    row->prepared_ms > 0 ? json_value_number(row->prepared_ms) : json_null());

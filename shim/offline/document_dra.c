@@ -70,24 +70,30 @@ static int read_prepared(const struct reading *at, const json_t *prepared, const
     return 0;
 }
 
+/* Earlier releases wrote neither unanswered, moved nor alone. */
 int document_read_claim(const struct reading *at, json_t *value)
 {
     Checkpoint__V1__Claim row = CHECKPOINT__V1__CLAIM__INIT;
     const json_t *name_space, *name, *answer, *users, *prepared, *boot;
-    int sent, local, rc;
+    int sent, unanswered = 0, moved = 0, local, alone = 0, rc;
     char *text;
 
-    if (reading_unpack(at, value, "{s:s, s:s, s:o, s:o, s:s, s:o, s:b, s:b, s:o, s:o, s:o}", "uid",
-                       &row.uid, "driver", &row.driver, "namespace", &name_space, "name", &name,
-                       "state", &row.state, "answer", &answer, "sent", &sent, "local", &local,
-                       "users", &users, "preparedMs", &prepared, "preparedBoot", &boot) < 0 ||
+    if (reading_unpack(at, value,
+                       "{s:s, s:s, s:o, s:o, s:s, s:o, s:b, s?b, s?b, s:b, s?b, s:o, s:o, s:o}",
+                       "uid", &row.uid, "driver", &row.driver, "namespace", &name_space, "name",
+                       &name, "state", &row.state, "answer", &answer, "sent", &sent, "unanswered",
+                       &unanswered, "moved", &moved, "local", &local, "alone", &alone, "users",
+                       &users, "preparedMs", &prepared, "preparedBoot", &boot) < 0 ||
         reading_text_or_empty(at, name_space, "namespace", &row.namespace_) < 0 ||
         reading_text_or_empty(at, name, "name", &row.name) < 0 ||
         reading_text_or_empty(at, answer, "answer", &text) < 0 ||
         read_prepared(at, prepared, boot, &row) < 0)
         return -1;
     row.sent = sent;
+    row.unanswered = unanswered;
+    row.moved = moved;
     row.local = local;
+    row.alone = alone;
     row.has_response = !json_is_null(answer);
     rc = read_users(at, users, &row);
     if (rc == 0 && base64_decode(text, &row.response.data, &row.response.len) < 0)

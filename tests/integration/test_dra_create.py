@@ -8,7 +8,7 @@ import pytest
 
 from agent_process import Agent
 from asking import refused, refused_once_known
-from ctl import ctl_json
+from ctl import checked, ctl, ctl_json
 from dra_node import DraNode
 from kubelet_drivers import claim
 from protos import cri
@@ -290,6 +290,31 @@ def test_a_part_of_what_a_pod_still_has_is_not_given_to_another(clustered, clust
     client.run(client.run_pod("other"), "main", **of_claim("c-3"))  # the other half
     with refused(grpc.StatusCode.UNAVAILABLE, "device gpu-0 of claim claim-c-1"):
         client.create(client.run_pod("late"), "main", **of_claim("c-1"))
+
+
+def test_who_has_a_device_has_it_behind_an_import(clustered, cluster, server, directory):
+    """The cluster knows no more of the claim: it went with its pod, which was deleted by force."""
+    shim, client = clustered, cluster.client
+    for uid in ("c-1", "c-2"):
+        allocate(server, uid)
+        prepared(cluster.kubelet, GPU, uid)
+    holder = client.run_pod("holder")
+    client.run(holder, "main", **of_claim("c-1"))
+    refused_once_known(client, of_claim("c-2"))
+    client.run(holder, "again", **of_claim("c-1"))  # with which it is stored what is known
+    path = directory / "checkpoint.json"
+    assert ctl(shim, "checkpoint", "export", "-f", str(path)).returncode == 0
+    flags = {one["uid"]: one["alone"] for one in checked("checkpoint-export", path.read_text())["claims"]}
+    assert flags["c-1"]
+    shim.terminate()
+    server.remove("resourceclaims", "claim-c-1", "default")
+    server.remove("pods", "pod-c-1", "default")
+    done = ctl(shim, "checkpoint", "import", str(path), "-c", str(shim.config_path), "--yes")
+    assert done.returncode == 0, done
+    shim.start()
+    client.reconnect()
+    _, error = refused_once_known(client, of_claim("c-2"))
+    assert 'container "main" of pod default/holder' in error.details()
 
 
 @pytest.mark.parametrize("more", [{"adminAccess": True}, {"shareID": "a-b"}])
