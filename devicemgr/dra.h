@@ -169,11 +169,6 @@ void devicemgr_create_refused(struct devicemgr *mgr, uint64_t now_ms, const char
 /* ---- what the cluster says, told by whoever can see it; without it less is done while a driver is
  * away (README.md, "Claims") ---- */
 
-/* A ResourceSlice whose spec.nodeName is this node, as it is now; `uid` is its own. `apart`: no device
- * of it draws on counters (consumesCounters), as those do that may be made of the same. */
-void devicemgr_slice(struct devicemgr *mgr, uint64_t now_ms, const char *uid, const char *driver,
-                     const char *pool, const char *const *devices, size_t devices_len, bool apart);
-
 /* What devices are made of, by its name in their pool. Amounts are whole numbers of one unit, whichever
  * that is. */
 struct devicemgr_counter {
@@ -186,10 +181,21 @@ struct devicemgr_draw {
     size_t counter; /* which of the counters */
     uint64_t much;  /* the device takes that, as long as somebody has it */
 };
-/* Said of the slice behind devicemgr_slice(), which forgets it. */
-void devicemgr_slice_counters(struct devicemgr *mgr, uint64_t now_ms, const char *uid,
-                              const struct devicemgr_counter *counters, size_t counters_len,
-                              const struct devicemgr_draw *draws, size_t draws_len);
+struct devicemgr_slice {
+    const char *uid;
+    const char *driver;
+    const char *pool;
+    const char *const *devices;
+    size_t devices_len;
+    /* None of them draws on counters (consumesCounters), as those do that may be made of the same. */
+    bool apart;
+    const struct devicemgr_counter *counters;
+    size_t counters_len;
+    const struct devicemgr_draw *draws;
+    size_t draws_len;
+};
+/* A ResourceSlice whose spec.nodeName is this node, as it is now. */
+void devicemgr_slice(struct devicemgr *mgr, uint64_t now_ms, const struct devicemgr_slice *slice);
 /* It is no more. */
 void devicemgr_slice_gone(struct devicemgr *mgr, uint64_t now_ms, const char *uid);
 

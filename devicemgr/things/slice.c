@@ -2,6 +2,8 @@
 
 #include <string.h>
 
+#include "devicemgr/things/limits.h"
+
 static void slice_free(struct slices *table, struct slice *slice)
 {
     HASH_DEL(table->by_uid, slice);
@@ -29,17 +31,37 @@ size_t slices_len(const struct slices *table)
     return HASH_COUNT(table->by_uid);
 }
 
-void slices_set(struct slices *table, const char *uid, const char *driver, const char *pool,
-                const struct ids *devices, bool apart)
+static void add_counters(struct slice *slice, const struct devicemgr_slice *is)
+{
+    slice->counters = mem_alloc(is->counters_len, sizeof *slice->counters);
+    for (size_t i = 0; i < is->counters_len; i++) {
+        const struct devicemgr_counter *counter = &is->counters[i];
+
+        slice->counters[slice->counters_len++] =
+            (struct slice_counter){mem_strdup(counter->name), counter->there, counter->much};
+    }
+    slice->draws = mem_alloc(is->draws_len, sizeof *slice->draws);
+    for (size_t i = 0; i < is->draws_len; i++) {
+        const struct devicemgr_draw *draw = &is->draws[i];
+
+        if (draw->counter < is->counters_len)
+            slice->draws[slice->draws_len++] =
+                (struct slice_draw){mem_strdup(draw->device), draw->counter, draw->much};
+    }
+}
+
+void slices_add(struct slices *table, const struct devicemgr_slice *is)
 {
     struct slice *slice = mem_alloc(1, sizeof *slice);
 
-    slice->uid = mem_strdup(uid);
-    slice->driver = mem_strdup(driver);
-    slice->pool = mem_strdup(pool);
-    ids_copy(&slice->devices, devices->v, devices->len);
-    slice->apart = apart;
-    slices_remove(table, uid);
+    slice->uid = mem_strdup(is->uid);
+    slice->driver = mem_strdup(is->driver);
+    slice->pool = mem_strdup(is->pool);
+    ids_copy(&slice->devices, (char *const *)is->devices,
+             is->devices_len < SLICE_DEVICES_MAX ? is->devices_len : SLICE_DEVICES_MAX);
+    slice->apart = is->apart;
+    if (is->counters_len <= SLICE_COUNTERS_MAX && is->draws_len <= SLICE_DRAWS_MAX)
+        add_counters(slice, is);
     HASH_ADD_KEYPTR(hh, table->by_uid, slice->uid, strlen(slice->uid), slice);
 }
 
@@ -81,28 +103,6 @@ bool slices_apart(const struct slices *table, const char *driver, const char *po
 }
 
 /* ---- what they are made of ---- */
-
-void slices_set_counters(struct slices *table, const char *uid,
-                         const struct devicemgr_counter *counters, size_t counters_len,
-                         const struct devicemgr_draw *draws, size_t draws_len)
-{
-    struct slice *slice;
-
-    HASH_FIND_STR(table->by_uid, uid, slice);
-    if (!slice)
-        return;
-    slice->counters = mem_alloc(counters_len, sizeof *slice->counters);
-    slice->counters_len = counters_len;
-    for (size_t i = 0; i < counters_len; i++)
-        slice->counters[i] = (struct slice_counter){mem_strdup(counters[i].name), counters[i].there,
-                                                    counters[i].much};
-    slice->draws = mem_alloc(draws_len, sizeof *slice->draws);
-    for (size_t i = 0; i < draws_len; i++) {
-        if (draws[i].counter < counters_len)
-            slice->draws[slice->draws_len++] =
-                (struct slice_draw){mem_strdup(draws[i].device), draws[i].counter, draws[i].much};
-    }
-}
 
 const struct slice *slices_drawing(const struct slices *table, const char *driver, const char *pool,
                                    const char *device)

@@ -45,13 +45,9 @@ struct slices {
 
 void slices_fini(struct slices *table);
 size_t slices_len(const struct slices *table);
-/* Adds one, or takes it for what it is now; all is copied. */
-void slices_set(struct slices *table, const char *uid, const char *driver, const char *pool,
-                const struct ids *devices, bool apart);
-/* What its devices are made of, once after slices_set(); of one that is not there nothing is kept. */
-void slices_set_counters(struct slices *table, const char *uid,
-                         const struct devicemgr_counter *counters, size_t counters_len,
-                         const struct devicemgr_draw *draws, size_t draws_len);
+/* Adds one that is not there; all is copied, but of too many devices the first ones, and of too many
+ * counters or draws none. */
+void slices_add(struct slices *table, const struct devicemgr_slice *is);
 /* It is no more, if it was there. */
 void slices_remove(struct slices *table, const char *uid);
 /* Whether one of them has the device. */

@@ -153,29 +153,15 @@ void devicemgr_create_refused(struct devicemgr *mgr, uint64_t now_ms, const char
 
 /* ---- what the cluster says ---- */
 
-void devicemgr_slice(struct devicemgr *mgr, uint64_t now_ms, const char *uid, const char *driver,
-                     const char *pool, const char *const *devices, size_t devices_len, bool apart)
+void devicemgr_slice(struct devicemgr *mgr, uint64_t now_ms, const struct devicemgr_slice *slice)
 {
-    const struct ids ids = {(char **)devices,
-                            devices_len < SLICE_DEVICES_MAX ? devices_len : SLICE_DEVICES_MAX};
     struct state *state = &mgr->state;
 
     state_at(state, now_ms);
-    slices_remove(&state->slices, uid);
+    slices_remove(&state->slices, slice->uid);
     if (slices_len(&state->slices) < SLICES_MAX)
-        slices_set(&state->slices, uid, driver, pool, &ids, apart);
+        slices_add(&state->slices, slice);
     tasks_slices_changed(&mgr->tasks);
-}
-
-void devicemgr_slice_counters(struct devicemgr *mgr, uint64_t now_ms, const char *uid,
-                              const struct devicemgr_counter *counters, size_t counters_len,
-                              const struct devicemgr_draw *draws, size_t draws_len)
-{
-    state_at(&mgr->state, now_ms);
-    if (counters_len <= SLICE_COUNTERS_MAX && draws_len <= SLICE_DRAWS_MAX)
-        slices_set_counters(&mgr->state.slices, uid, counters, counters_len, draws, draws_len);
-    if (draws_len > 0) /* what is owed may be in fewer ways now */
-        tasks_slices_changed(&mgr->tasks);
 }
 
 void devicemgr_slice_gone(struct devicemgr *mgr, uint64_t now_ms, const char *uid)

@@ -51,27 +51,36 @@ static size_t draws_of(const Agent__V1__Slice *slice)
     return len;
 }
 
-static void tell_counters(struct devicemgr *core, const char *uid, const Agent__V1__Slice *slice)
+static void tell_devices(struct devicemgr *core, const char *uid, const Agent__V1__Slice *slice)
 {
     struct devicemgr_counter *counters = must(calloc(slice->n_counters + 1, sizeof *counters));
     struct devicemgr_draw *draws = must(calloc(draws_of(slice) + 1, sizeof *draws));
-    size_t len = 0;
+    struct devicemgr_slice is = {.uid = uid,
+                                 .driver = slice->driver,
+                                 .pool = slice->pool,
+                                 .devices = (const char *const *)slice->devices,
+                                 .devices_len = slice->n_devices,
+                                 .apart = slice->apart,
+                                 .counters = counters,
+                                 .counters_len = slice->n_counters,
+                                 .draws = draws};
 
     for (size_t i = 0; i < slice->n_counters; i++) {
-        const Agent__V1__Counter *is = slice->counters[i];
+        const Agent__V1__Counter *counter = slice->counters[i];
 
-        counters[i] = (struct devicemgr_counter){is->name, is->there, is->thousandths};
+        counters[i] =
+            (struct devicemgr_counter){counter->name, counter->there, counter->thousandths};
     }
     for (size_t i = 0; i < slice->n_draws; i++) {
-        const Agent__V1__Draw *is = slice->draws[i];
+        const Agent__V1__Draw *draw = slice->draws[i];
 
-        for (size_t k = 0; k < is->n_counters && k < is->n_thousandths; k++) {
-            if (is->device < slice->n_devices)
-                draws[len++] = (struct devicemgr_draw){slice->devices[is->device], is->counters[k],
-                                                       is->thousandths[k]};
+        for (size_t k = 0; k < draw->n_counters && k < draw->n_thousandths; k++) {
+            if (draw->device < slice->n_devices)
+                draws[is.draws_len++] = (struct devicemgr_draw){
+                    slice->devices[draw->device], draw->counters[k], draw->thousandths[k]};
         }
     }
-    devicemgr_slice_counters(core, boot_now_ms(), uid, counters, slice->n_counters, draws, len);
+    devicemgr_slice(core, boot_now_ms(), &is);
     free(counters);
     free(draws);
 }
@@ -84,9 +93,7 @@ static void tell_slice(struct devicemgr *core, const struct fact *fact)
     if (slice && strcmp(slice->driver, DEVICEMGR_LIFT_DRIVER) == 0) {
         /* what the core has said itself (pools.h) */
     } else if (slice) {
-        devicemgr_slice(core, boot_now_ms(), fact->key, slice->driver, slice->pool,
-                        (const char *const *)slice->devices, slice->n_devices, slice->apart);
-        tell_counters(core, fact->key, slice);
+        tell_devices(core, fact->key, slice);
         core_taints_slice(core, boot_now_ms(), fact->key, slice);
     } else {
         devicemgr_slice_gone(core, boot_now_ms(), fact->key);

@@ -92,9 +92,14 @@ static void tell_slice(struct world *w, size_t pool)
         devices[i] = names[i];
     }
     world_note(w, "agent: a slice of pool%zu", pool);
-    devicemgr_slice(w->shim.core, shim_now_ms(w), pool ? "s1" : "s0", dra_driver_name(0),
-                    dra_pool_name((unsigned)pool * DRA_POOL_DEVICES), devices, DRA_POOL_DEVICES,
-                    w->dra.cluster.apart);
+    devicemgr_slice(
+        w->shim.core, shim_now_ms(w),
+        &(struct devicemgr_slice){.uid = pool ? "s1" : "s0",
+                                  .driver = dra_driver_name(0),
+                                  .pool = dra_pool_name((unsigned)pool * DRA_POOL_DEVICES),
+                                  .devices = devices,
+                                  .devices_len = DRA_POOL_DEVICES,
+                                  .apart = w->dra.cluster.apart});
 }
 
 static void tell_slices(struct world *w, uint64_t pool, uint64_t unused)

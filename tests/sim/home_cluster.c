@@ -66,8 +66,12 @@ static void tell_slices(struct home_world *h, size_t driver)
             devices[i] = names[i];
         }
         snprintf(uid, sizeof uid, "slice%zu-%u", driver, first);
-        devicemgr_slice(h->core, h->now_ms, uid, home_driver_name(driver), home_pool_name(first),
-                        devices, HW_POOL_DEVICES, false);
+        devicemgr_slice(h->core, h->now_ms,
+                        &(struct devicemgr_slice){.uid = uid,
+                                                  .driver = home_driver_name(driver),
+                                                  .pool = home_pool_name(first),
+                                                  .devices = devices,
+                                                  .devices_len = HW_POOL_DEVICES});
     }
     home_shim_run(h);
 }

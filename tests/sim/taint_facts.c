@@ -198,8 +198,12 @@ static void tell_slice(struct taint_world *t, size_t i)
             DEVICES[slice->taints[k].device % TW_POOL_DEVICES], told_taint(t, &slice->taints[k])};
     taint_note(t, "the shim is told of slice %s", uid);
     t->told.slices[i] = *slice;
-    devicemgr_slice(t->core, t->now_ms, uid, driver, POOLS[slice->pool], DEVICES, TW_POOL_DEVICES,
-                    false);
+    devicemgr_slice(t->core, t->now_ms,
+                    &(struct devicemgr_slice){.uid = uid,
+                                              .driver = driver,
+                                              .pool = POOLS[slice->pool],
+                                              .devices = DEVICES,
+                                              .devices_len = TW_POOL_DEVICES});
     devicemgr_slice_taints(t->core, t->now_ms, uid, driver, POOLS[slice->pool], slice->generation,
                            devices, slice->taints_len);
 }

@@ -167,10 +167,15 @@ void claim_answered(struct world *w, const char *devices)
     devicemgr_run(w->mgr);
 }
 
+void slice_told(struct world *w, struct devicemgr_slice slice)
+{
+    devicemgr_slice(w->mgr, w->now_ms, &slice);
+    devicemgr_run(w->mgr);
+}
+
 void slice_is(struct world *w, const char *pool, const char *device)
 {
-    devicemgr_slice(w->mgr, w->now_ms, device, DRIVER, pool, &device, 1, false);
-    devicemgr_run(w->mgr);
+    slice_told(w, (struct devicemgr_slice){device, DRIVER, pool, &device, .devices_len = 1});
 }
 
 void claim_allocated(struct world *w, const char *uid, const char *pool, const char *device)

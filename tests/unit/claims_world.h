@@ -39,6 +39,7 @@ void claim_unprepared(struct world *w);
 void claim_in_use(struct world *w);
 void claim_failed(struct world *w, int code, const char *message);
 
+void slice_told(struct world *w, struct devicemgr_slice slice);
 /* A slice of this node has this one device of DRIVER. */
 void slice_is(struct world *w, const char *pool, const char *device);
 /* The claim has this device of DRIVER now, as the cluster says. */

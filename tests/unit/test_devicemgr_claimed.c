@@ -298,12 +298,10 @@ static void partitions(struct world *w)
         {"half-1", 0, 2}, {"half-1", 1, 40}, {"most", 0, 1},   {"wild", 0, 0},
         {"most", 1, 60},  {"wild", 2, 9},    {"wild", 7, 9}};
 
-    devicemgr_slice(w->mgr, w->now_ms, "s0", DRIVER, "p", NULL, 0, true);
-    devicemgr_slice_counters(w->mgr, w->now_ms, "s0", there, 2, NULL, 0);
-    devicemgr_slice(w->mgr, w->now_ms, "s1", DRIVER, "p", devices, 5, false);
-    devicemgr_slice_counters(w->mgr, w->now_ms, "s1", drawn, 3, draws, 11);
-    devicemgr_slice_counters(w->mgr, w->now_ms, "none", drawn, 3, draws, 11);
-    devicemgr_run(w->mgr);
+    slice_told(w, (struct devicemgr_slice){"s0", DRIVER, "p", .apart = true, .counters = there,
+                                           .counters_len = 2});
+    slice_told(w,
+               (struct devicemgr_slice){"s1", DRIVER, "p", devices, 5, false, drawn, 3, draws, 11});
 }
 
 /* Claim CLAIM is prepared with the device, which has its own name. */
@@ -381,8 +379,8 @@ static void what_several_have_of_it_counts_together(void **state)
 
     driver_up(w, 1, DRIVER);
     runtime_cdi(w, DEVICEMGR_CDI_READ);
-    devicemgr_slice(w->mgr, w->now_ms, "s1", DRIVER, "p", devices, 3, false);
-    devicemgr_slice_counters(w->mgr, w->now_ms, "s1", counters, 1, draws, 3);
+    slice_told(
+        w, (struct devicemgr_slice){"s1", DRIVER, "p", devices, 3, false, counters, 1, draws, 3});
     part_of(w, 1, "c1", "a:c1");
     part_of(w, 2, "c2", "a:c2");
     part_of(w, 3, "c3", "b:c3");
@@ -404,7 +402,7 @@ static void what_several_have_of_it_counts_together(void **state)
     assert_passes(w, "u4", PART("c4"));
 }
 
-/* Of another pool or driver; of what stands in no slice; of one of which too much is said. */
+/* Of another pool or driver; of what stands in no slice. */
 static void what_is_of_something_else_is_in_nobodys_way(void **state)
 {
     static const struct devicemgr_counter little[] = {{"set/memory", true, 1}};
@@ -413,15 +411,13 @@ static void what_is_of_something_else_is_in_nobodys_way(void **state)
     struct world *w = *state;
 
     named_parts(w);
-    devicemgr_slice(w->mgr, w->now_ms, "s2", DRIVER, "p", NULL, 0,
-                    true); /* of an earlier generation */
-    devicemgr_slice_counters(w->mgr, w->now_ms, "s2", little, 1, NULL, 0);
-    devicemgr_slice(w->mgr, w->now_ms, "s3", DRIVER, "q", whole, 1, false);
-    devicemgr_slice_counters(w->mgr, w->now_ms, "s3", little, 1, draws, 1);
-    devicemgr_slice(w->mgr, w->now_ms, "s4", OTHER_DRIVER, "p", whole, 1, false);
-    devicemgr_slice_counters(w->mgr, w->now_ms, "s4", little, 1, draws, 1);
-    devicemgr_slice_counters(w->mgr, w->now_ms, "s1", little, SLICE_COUNTERS_MAX + 1, draws, 1);
-    devicemgr_slice_counters(w->mgr, w->now_ms, "s1", little, 1, draws, SLICE_DRAWS_MAX + 1);
+    /* of an earlier generation */
+    slice_told(w, (struct devicemgr_slice){"s2", DRIVER, "p", .apart = true, .counters = little,
+                                           .counters_len = 1});
+    slice_told(w,
+               (struct devicemgr_slice){"s3", DRIVER, "q", whole, 1, false, little, 1, draws, 1});
+    slice_told(
+        w, (struct devicemgr_slice){"s4", OTHER_DRIVER, "p", whole, 1, false, little, 1, draws, 1});
     part_of(w, 11, "c-q", "q/whole:q-whole");
     claim_allocated(w, "c-q", "q", "whole");
     part_of(w, 12, "c-else", "else");
@@ -435,6 +431,29 @@ static void what_is_of_something_else_is_in_nobodys_way(void **state)
     assert_true(create_named(w, 7, "u5", PART("whole"), ""));
     allocate_as(w, "c-whole", "whole", true); /* it only looks */
     assert_passes(w, "u5", PART("whole"));
+}
+
+static void of_what_a_slice_says_too_much_of_nothing_is_known(void **state)
+{
+    static const struct devicemgr_counter counters[SLICE_COUNTERS_MAX + 1];
+    static const struct devicemgr_draw draws[SLICE_DRAWS_MAX + 1];
+    static const char *const devices[] = {"whole", "half-0"};
+    const struct devicemgr_slice most[] = {
+        {"s1", DRIVER, "p", devices, 2, .counters = counters,
+         .counters_len = SLICE_COUNTERS_MAX + 1},
+        {"s1", DRIVER, "p", devices, 2, .draws = draws, .draws_len = SLICE_DRAWS_MAX + 1}};
+    struct world *w = *state;
+
+    named_parts(w);
+    assert_passes(w, "u1", PART("whole"));
+    for (size_t i = 0; i < sizeof most / sizeof *most; i++) {
+        partitions(w);
+        assert_true(create_named(w, 7, "u2", PART("half-0"), ""));
+        ignore_all(w);
+        slice_told(w, most[i]);
+        assert_passes(w, "u2", PART("half-0"));
+        sandbox_stopped(w, "s-u2");
+    }
 }
 
 /* Of the one that has it the cluster has not said what it is; or it only looks. */
@@ -777,6 +796,7 @@ int main(void)
         CLAIMS_TEST(nor_is_the_whole_while_a_part_of_it_is_used),
         CLAIMS_TEST(what_several_have_of_it_counts_together),
         CLAIMS_TEST(what_is_of_something_else_is_in_nobodys_way),
+        CLAIMS_TEST(of_what_a_slice_says_too_much_of_nothing_is_known),
         CLAIMS_TEST(of_parts_that_nobody_knows_it_is_said_once),
         CLAIMS_TEST(a_pod_of_another_namespace_may_be_hidden),
         CLAIMS_TEST(a_pod_of_a_namespace_that_begins_alike_is_another),

@@ -517,8 +517,10 @@ static void but_only_of_its_device_where_they_are_apart(void **state)
         struct world *w = *state;
 
         c1_owed(w);
-        devicemgr_slice(w->mgr, w->now_ms, "gpu-0", DRIVER, "p", OWED, 1, cases[i].owed_apart);
-        devicemgr_slice(w->mgr, w->now_ms, "s1", DRIVER, "p", OTHER, 1, cases[i].apart);
+        slice_told(w, (struct devicemgr_slice){"gpu-0", DRIVER, "p", OWED, 1,
+                                               .apart = cases[i].owed_apart});
+        slice_told(w,
+                   (struct devicemgr_slice){"s1", DRIVER, "p", OTHER, 1, .apart = cases[i].apart});
         driver_connected(w, 1);
         expect(w, "unprepare c1 *");
         claim_failed(w, 13, "device is lost");
@@ -554,12 +556,12 @@ static void nor_of_what_draws_on_other_counters(void **state)
         driver_connected(w, 1);
         expect(w, "unprepare c1 *");
         claim_failed(w, 13, "device is lost");
-        devicemgr_slice(w->mgr, w->now_ms, "gpu-0", DRIVER, "p", devices, 4, false);
+        slice_told(w, (struct devicemgr_slice){"gpu-0", DRIVER, "p", devices, .devices_len = 4});
         prepare(w, 7, "c2");
         claim_allocated(w, "c2", "p", cases[i].device);
         expect_nothing(w);
-        devicemgr_slice_counters(w->mgr, w->now_ms, "gpu-0", counters, 3, draws, 5);
-        devicemgr_run(w->mgr);
+        slice_told(w, (struct devicemgr_slice){"gpu-0", DRIVER, "p", devices, 4, false, counters, 3,
+                                               draws, 5});
         if (cases[i].goes)
             expect_stored(w, "commit claim c2 *");
         if (cases[i].goes)
@@ -609,7 +611,7 @@ static void one_that_may_have_others_is_in_the_way_of_all(void **state)
     struct world *w = *state;
 
     slice_is(w, "p", "gpu-0");
-    devicemgr_slice(w->mgr, w->now_ms, "s2", DRIVER, "q", OTHER, 1, false);
+    slice_told(w, (struct devicemgr_slice){"s2", DRIVER, "q", OTHER, .devices_len = 1});
     driver_up(w, 1, DRIVER);
     claim_prepared(w, 5, "c1", "gpu-0");
     prepare(w, 6, "c1");
@@ -799,7 +801,7 @@ static void slices_have_bounds_and_may_go(void **state)
     driver_up(w, 1, DRIVER);
     for (int i = 0; i < SLICES_MAX; i++) {
         snprintf(uid, sizeof uid, "s%d", i);
-        devicemgr_slice(w->mgr, w->now_ms, uid, DRIVER, "q", &device, 1, false);
+        slice_told(w, (struct devicemgr_slice){uid, DRIVER, "q", &device, .devices_len = 1});
     }
     slice_is(w, "p", "gpu-0"); /* one too many */
     claim_prepared(w, 5, "c1", "gpu-0");
