@@ -53,6 +53,27 @@ static void attach(struct msghdr *message, char *room, const int *fds, size_t n)
     memcpy(CMSG_DATA(head), fds, n * sizeof *fds);
 }
 
+static int datagram_socket(void)
+{
+    return socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+}
+
+/* For when there is no descriptor left: a manager that hears nothing then takes the process to hang. Else
+ * a new one is better, in whose way is nothing that the manager has not read. */
+static int kept_socket(void)
+{
+    static int kept = -1;
+
+    if (kept < 0)
+        kept = datagram_socket();
+    return kept;
+}
+
+static int send_on(int fd, const struct msghdr *message)
+{
+    return fd < 0 || sendmsg(fd, message, MSG_NOSIGNAL | MSG_DONTWAIT) < 0 ? -errno : 0;
+}
+
 int service_manager_notify_with(const char *state, const int *fds, size_t n)
 {
     _Alignas(struct cmsghdr) char room[CMSG_SPACE(SERVICE_MANAGER_FDS_MAX * sizeof *fds)];
@@ -60,7 +81,7 @@ int service_manager_notify_with(const char *state, const int *fds, size_t n)
     struct msghdr message = {.msg_iov = &bytes, .msg_iovlen = 1};
     const char *path = notify_socket();
     struct sockaddr_un address;
-    int to, r;
+    int kept, own, r;
 
     if (!path)
         return 0;
@@ -71,11 +92,11 @@ int service_manager_notify_with(const char *state, const int *fds, size_t n)
     assert(n <= SERVICE_MANAGER_FDS_MAX);
     if (n > 0)
         attach(&message, room, fds, n);
-    to = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-    if (to < 0)
-        return -errno;
-    r = sendmsg(to, &message, MSG_NOSIGNAL | MSG_DONTWAIT) < 0 ? -errno : 0;
-    close(to);
+    kept = kept_socket();
+    own = datagram_socket();
+    r = send_on(own < 0 ? kept : own, &message);
+    if (own >= 0)
+        close(own);
     return r;
 }
 

@@ -13,7 +13,7 @@
 #include <stdint.h>
 
 /* Sends `state` ("READY=1") to $NOTIFY_SOCKET. 0 when it was sent or nobody listens; a negative
- * errno. */
+ * errno. The first time that somebody is told takes a descriptor, for the process's life. */
 int service_manager_notify(const char *state);
 /* The same with `n` descriptors, SERVICE_MANAGER_FDS_MAX at most, which stay the caller's. */
 #define SERVICE_MANAGER_FDS_MAX 4

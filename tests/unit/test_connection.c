@@ -28,6 +28,7 @@
 #include "shim/log.h"
 #include "shim/relay/connection.h"
 #include "shim/relay/limits.h"
+#include "shim/service_manager.h"
 
 #define GUARD_MS 20000
 #define CALLS_MAX 8
@@ -892,6 +893,9 @@ int main(void)
     signal(SIGPIPE, SIG_IGN);
     uv_loop_init(&loop); /* the first one opens descriptors that libuv keeps */
     uv_loop_close(&loop);
+    setenv("NOTIFY_SOCKET", "/nobody", 1); /* as does who tells a manager for the first time */
+    assert_true(service_manager_notify("READY=1") < 0);
+    unsetenv("NOTIFY_SOCKET");
     log_set_level(LOG_LEVEL_ERROR); /* three tests provoke a warning */
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

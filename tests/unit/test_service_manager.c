@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -40,6 +41,28 @@ static void tells_the_manager_by_path_and_by_abstract_name(void **state)
     assert_int_equal(service_manager_notify("STOPPING=1"), 0);
     receives(fd, "STOPPING=1");
     close(fd);
+}
+
+/* It would be taken to hang, and killed. */
+static void without_a_descriptor_left_it_is_told_on(void **state)
+{
+    int manager = manager_start(), one = dup(manager);
+    struct rlimit before, none;
+
+    (void)state;
+    assert_int_equal(service_manager_notify("READY=1"), 0);
+    receives(manager, "READY=1");
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+    none = (struct rlimit){.rlim_cur = 0, .rlim_max = before.rlim_max};
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
+    assert_int_equal(dup(manager), -1);
+    assert_int_equal(service_manager_notify("WATCHDOG=1"), 0);
+    assert_int_equal(service_manager_notify_with("FDSTORE=1", &one, 1), 0);
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
+    receives(manager, "WATCHDOG=1");
+    receives(manager, "FDSTORE=1");
+    close(one);
+    manager_stop(manager);
 }
 
 static void nobody_to_tell_is_no_error(void **state)
@@ -85,6 +108,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(tells_the_manager_by_path_and_by_abstract_name),
+        cmocka_unit_test(without_a_descriptor_left_it_is_told_on),
         cmocka_unit_test(nobody_to_tell_is_no_error),
         cmocka_unit_test(the_watchdog_is_this_process_s_own),
     };
