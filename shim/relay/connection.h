@@ -49,12 +49,12 @@ struct connection_world {
 };
 
 /*
- * Takes the connection that waits on `listener` and connects to `runtime_path`, which is borrowed
- * until return, like `runtime` may run before it. The session's client is the process at connect(2)
- * (SO_PEERCRED). NULL when there is no memory or nothing to accept; a runtime that is away closes
- * the client's connection later.
+ * Takes the connected socket `client`, which does not block, and connects to `runtime_path`, which is
+ * borrowed until return, like `runtime` may run before it. The session's client is the process at
+ * connect(2) (SO_PEERCRED). NULL when there is no memory: the socket is not taken then; a runtime
+ * that is away closes the client's connection later.
  */
-struct connection *connection_accept(const struct connection_world *world, uv_stream_t *listener,
+struct connection *connection_accept(const struct connection_world *world, int client,
                                      const char *runtime_path);
 
 /* Goes on with one of a process before this one: what `kept` holds is taken, also on failure.

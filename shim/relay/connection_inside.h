@@ -31,7 +31,6 @@ struct connection {
     uint64_t put_out[2]; /* by the session, for each end */
     uint64_t taken[2];   /* while a session is made again: what an end has had of that */
     struct kept kept;
-    uv_pipe_t accepted; /* until its descriptor is ours */
     uv_timer_t linger;
     uv_timer_t look; /* at a client of which nothing is read */
     bool replaying;

@@ -1,7 +1,6 @@
 /* How a connection is made: of a client that has come, or of what a process before has left; and
  * the list of its owner's. */
 #include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -101,26 +100,6 @@ static void begin(struct connection *c)
     connection_look(c);
 }
 
-/* The client's descriptor becomes ours; libuv's handle of it goes. */
-static int take_client(struct connection *c, uv_stream_t *listener)
-{
-    uv_os_fd_t fd;
-    int r;
-
-    uv_pipe_init(c->world.loop, &c->accepted, 0);
-    c->accepted.data = c;
-    c->handles++;
-    r = uv_accept(listener, (uv_stream_t *)&c->accepted);
-    if (r == 0)
-        r = uv_fileno((uv_handle_t *)&c->accepted, &fd);
-    if (r == 0) {
-        fd = fcntl(fd, F_DUPFD_CLOEXEC, 0);
-        r = fd < 0 ? -errno : end_open(c, &c->ends[SESSION_CLIENT], fd);
-    }
-    uv_close((uv_handle_t *)&c->accepted, connection_handle_closed);
-    return r;
-}
-
 static void connect_runtime(struct connection *c, const char *runtime_path)
 {
     int fd = unix_connect(runtime_path), sockets[2];
@@ -139,7 +118,7 @@ static void connect_runtime(struct connection *c, const char *runtime_path)
     begin(c);
 }
 
-struct connection *connection_accept(const struct connection_world *world, uv_stream_t *listener,
+struct connection *connection_accept(const struct connection_world *world, int client,
                                      const char *runtime_path)
 {
     struct connection *c = connection_new(world);
@@ -152,7 +131,7 @@ struct connection *connection_accept(const struct connection_world *world, uv_st
         return NULL;
     }
     init_timers(c);
-    if (take_client(c, listener) < 0)
+    if (end_open(c, &c->ends[SESSION_CLIENT], client) < 0)
         connection_close(c);
     else
         connect_runtime(c, runtime_path);

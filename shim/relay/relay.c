@@ -21,14 +21,21 @@
 #include "shim/rpc/stored_listener.h"
 
 #define BACKLOG 511
+/* Clients taken in a row. */
+#define ACCEPTS_MAX 64
 #define SOCKET_DIRECTORY_MODE 0755
 /* Among the listeners in the store. */
 #define STORED_NAME "cri"
 
+/* Not a listening stream of libuv's: that one tries on and on while accept(2) fails, for want of
+ * descriptors or memory, and nothing else gets its turn. */
 struct listener {
-    uv_pipe_t pipe;
+    uv_poll_t poll;
+    int fd;
     struct relay *relay;
-    bool waiting; /* a client, for memory */
+    int client;  /* accepted, and waits for memory; -1: none */
+    bool paused; /* until `retry` */
+    bool told;   /* why */
 };
 
 struct relay {
@@ -113,38 +120,67 @@ static void link_one(struct relay *relay, struct connection *c, uint64_t *counte
 
 static void on_retry(uv_timer_t *timer);
 
-/* Takes the connection that waits. libuv asks for no other until it is taken. */
-static void accept_next(struct listener *listener)
+/* Nobody is taken for a while. Told once, until it goes on. */
+static void pause_accepting(struct listener *listener, const char *why)
+{
+    if (!listener->told)
+        log_error("relay: a client waits: %s", why);
+    listener->told = listener->paused = true;
+    uv_poll_stop(&listener->poll);
+    uv_timer_start(&listener->relay->retry, on_retry, RELAY_ACCEPT_RETRY_MS, 0);
+}
+
+/* Whether one more may wait. */
+static bool accept_next(struct listener *listener)
 {
     struct relay *relay = listener->relay;
-    struct connection *c =
-        connection_accept(&relay->world, (uv_stream_t *)&listener->pipe, relay->runtime_path);
+    struct connection *c;
 
-    if (c)
-        link_one(relay, c, &relay->counts.accepted);
-    if (!c && !listener->waiting)
-        log_error("relay: a client waits: out of memory");
-    listener->waiting = !c;
-    if (!c)
-        uv_timer_start(&relay->retry, on_retry, RELAY_ACCEPT_RETRY_MS, 0);
+    if (listener->client < 0)
+        listener->client = accept4(listener->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+    if (listener->client < 0) {
+        if (errno != EAGAIN && errno != EINTR && errno != ECONNABORTED)
+            pause_accepting(listener, strerror(errno));
+        return false;
+    }
+    c = connection_accept(&relay->world, listener->client, relay->runtime_path);
+    if (!c) {
+        pause_accepting(listener, "out of memory");
+        return false;
+    }
+    listener->client = -1;
+    listener->told = false;
+    link_one(relay, c, &relay->counts.accepted);
+    return true;
+}
+
+static void on_client(uv_poll_t *poll, int status, int events)
+{
+    struct listener *listener = poll->data;
+
+    (void)events;
+    if (status < 0) /* libuv has stopped to look */
+        pause_accepting(listener, uv_strerror(status));
+    for (int i = 0; i < ACCEPTS_MAX && !listener->paused && accept_next(listener); i++)
+        ;
+}
+
+static void go_on_accepting(struct listener *listener)
+{
+    if (!listener || !listener->paused)
+        return;
+    listener->paused = false;
+    uv_poll_start(&listener->poll, UV_READABLE, on_client);
+    if (listener->client >= 0)
+        accept_next(listener);
 }
 
 static void on_retry(uv_timer_t *timer)
 {
     struct relay *relay = timer->data;
 
-    if (relay->own && relay->own->waiting)
-        accept_next(relay->own);
-    if (relay->passed && relay->passed->waiting)
-        accept_next(relay->passed);
-}
-
-static void on_connection(uv_stream_t *listener, int status)
-{
-    if (status < 0)
-        log_error("relay: accept: %s", uv_strerror(status));
-    else
-        accept_next(listener->data);
+    go_on_accepting(relay->own);
+    go_on_accepting(relay->passed);
 }
 
 /* ---- listening ---- */
@@ -161,42 +197,41 @@ static void on_listener_closed(uv_handle_t *handle)
 
 static void listener_close(struct listener *listener)
 {
-    if (listener)
-        uv_close((uv_handle_t *)&listener->pipe, on_listener_closed);
+    if (!listener)
+        return;
+    uv_close((uv_handle_t *)&listener->poll, on_listener_closed);
+    close(listener->fd);
+    if (listener->client >= 0)
+        close(listener->client);
 }
 
 /* Takes `fd`, also on failure. */
 static int listener_open(struct relay *relay, int fd, struct listener **out)
 {
     struct listener *listener = calloc(1, sizeof *listener);
-    int err;
+    int err = !listener ? -ENOMEM : listen(fd, BACKLOG) < 0 ? -errno : 0;
 
-    if (!listener) {
+    if (!err)
+        err = uv_poll_init(relay->world.loop, &listener->poll, fd);
+    if (err) {
+        free(listener);
         close(fd);
-        return -ENOMEM;
+        return err;
     }
-    uv_pipe_init(relay->world.loop, &listener->pipe, 0);
-    listener->pipe.data = listener;
-    listener->relay = relay;
     relay->handles++;
-    err = uv_pipe_open(&listener->pipe, fd);
-    if (err)
-        close(fd);
-    else
-        err = uv_listen((uv_stream_t *)&listener->pipe, BACKLOG, on_connection);
-    if (err)
-        listener_close(listener);
-    else
-        *out = listener;
-    return err;
+    listener->poll.data = listener;
+    listener->fd = fd;
+    listener->relay = relay;
+    listener->client = -1;
+    uv_poll_start(&listener->poll, UV_READABLE, on_client);
+    *out = listener;
+    return 0;
 }
 
 /* -1: there is none. */
 static int own_fd(const struct relay *relay)
 {
-    uv_os_fd_t fd;
-
-    return relay->own && uv_fileno((const uv_handle_t *)&relay->own->pipe, &fd) == 0 ? fd : -1;
+    return relay->own ? relay->own->fd : -1;
 }
 
 /* The service manager is to keep what we listen with. */

@@ -139,9 +139,9 @@ static bool is_ours(const struct ucred *peer)
     return peer->uid == 0 || peer->uid == geteuid();
 }
 
-void caller_accept(struct caller *caller, uv_pipe_t *listener)
+void caller_accept(struct caller *caller, int fd)
 {
-    int err = link_accept(&caller->link, listener);
+    int err = link_adopt(&caller->link, fd);
 
     if (!err)
         err = unix_peer(link_fd(&caller->link), &caller->peer);

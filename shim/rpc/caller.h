@@ -43,8 +43,8 @@ struct caller {
 int caller_new(uv_loop_t *loop, const struct rpc_service *service, struct callers *callers,
                struct caller **out) __attribute__((warn_unused_result));
 
-/* Takes the connection that waits at `listener`; one that fails is closed. */
-void caller_accept(struct caller *caller, uv_pipe_t *listener);
+/* Takes the connected socket `fd`; a connection that fails is closed. */
+void caller_accept(struct caller *caller, int fd);
 
 /* Ends its calls without a word, and then the connection. */
 void caller_close(struct caller *caller);

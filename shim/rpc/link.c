@@ -340,17 +340,6 @@ int link_adopt(struct link *link, int fd)
     return err;
 }
 
-int link_accept(struct link *link, uv_pipe_t *listener)
-{
-    int err = uv_accept((uv_stream_t *)listener, (uv_stream_t *)&link->pipe);
-
-    if (!err)
-        err = start_reading(link);
-    if (!err)
-        link_wake(link);
-    return err;
-}
-
 uv_loop_t *link_loop(const struct link *link)
 {
     return link->pipe.loop;

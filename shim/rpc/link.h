@@ -125,10 +125,6 @@ void link_connect(struct link *link, const char *path);
  * a negative uv error; the link wants link_close() either way. */
 int link_adopt(struct link *link, int fd) __attribute__((warn_unused_result));
 
-/* Takes the next connection of `listener`. 0 or a negative uv error; the link wants link_close()
- * either way. */
-int link_accept(struct link *link, uv_pipe_t *listener) __attribute__((warn_unused_result));
-
 /* Asks for what the session has queued to be sent, from the loop; call it after nghttp2_submit_*.
  * Harmless in any state and inside the session. */
 void link_wake(struct link *link);

@@ -1,11 +1,13 @@
 /* The server: a listening socket, and who has come to it (caller.h). */
 #include "shim/rpc/rpc.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/queue.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include "shim/log.h"
@@ -22,11 +24,14 @@ static const struct rpc_limits LIMITS = {
 
 struct rpc_server {
     uv_loop_t *loop;
-    uv_pipe_t *listener; /* NULL: nobody listens */
+    int fd;          /* listening; -1: nobody listens */
+    uv_poll_t *poll; /* of it: libuv's own listening tries on and on while accept(2) fails */
     uv_timer_t retry;
     unsigned handles; /* not yet closed */
     bool closing;
-    bool waiting; /* libuv holds a connection for us, and asks for the next only after that */
+    bool waiting; /* somebody, for all that is known, */
+    int client;   /* and this one, for memory; -1: none */
+    bool told;    /* why nobody is taken */
     struct rpc_service service;
     struct callers callers;
     size_t callers_len;
@@ -94,41 +99,79 @@ static void make_room(struct rpc_server *server)
     caller_close(idle);
 }
 
+static void on_client(uv_poll_t *poll, int status, int events);
+
+static void listen_on(struct rpc_server *server, bool on)
+{
+    if (on)
+        uv_poll_start(server->poll, UV_READABLE, on_client);
+    else
+        uv_poll_stop(server->poll);
+}
+
+/* Told once, until it goes on. */
+static void pause_accepting(struct rpc_server *server, int err)
+{
+    if (!server->told)
+        log_warning("%s: cannot take a connection: %s", socket_file_path(&server->file),
+                    uv_strerror(err));
+    server->told = true;
+    listen_on(server, false);
+    uv_timer_start(&server->retry, retry_passed, SERVER_RETRY_MS, 0);
+}
+
+/* 0, or a negative errno: nobody waits (-EAGAIN), or he does so on. */
+static int take_client(struct rpc_server *server)
+{
+    struct caller *caller;
+    int fd, err;
+
+    if (server->client < 0)
+        server->client = accept4(server->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+    if (server->client < 0)
+        return errno == EINTR || errno == ECONNABORTED ? -EAGAIN : -errno;
+    err = caller_new(server->loop, &server->service, &server->callers, &caller);
+    if (err)
+        return err;
+    fd = server->client;
+    server->client = -1;
+    server->callers_len++;
+    caller_accept(caller, fd);
+    return 0;
+}
+
 /* Takes the connection that waits, if one does and there is room. */
 static void accept_next(struct rpc_server *server)
 {
-    struct caller *caller;
     int err;
 
     if (!server->waiting)
         return;
     if (server->callers_len >= server->service.limits.connections) {
+        listen_on(server, false);
         make_room(server);
         return;
     }
-    err = caller_new(server->loop, &server->service, &server->callers, &caller);
-    if (err) {
-        log_warning("%s: cannot take a connection: %s", socket_file_path(&server->file),
-                    uv_strerror(err));
-        uv_timer_start(&server->retry, retry_passed, SERVER_RETRY_MS, 0);
+    err = take_client(server);
+    if (err && err != -EAGAIN) {
+        pause_accepting(server, err);
         return;
     }
-    server->callers_len++;
     server->waiting = false;
-    caller_accept(caller, server->listener);
+    server->told = false;
+    listen_on(server, true);
 }
 
-static void on_connection(uv_stream_t *listener, int status)
+static void on_client(uv_poll_t *poll, int status, int events)
 {
-    struct rpc_server *server = listener->data;
+    struct rpc_server *server = poll->data;
 
-    if (status < 0) {
-        log_warning("%s: cannot take a connection: %s", socket_file_path(&server->file),
-                    uv_strerror(status));
-        return;
-    }
+    (void)events;
     server->waiting = true;
-    accept_next(server);
+    if (status < 0) /* libuv has stopped to look */
+        pause_accepting(server, status);
+    else
+        accept_next(server);
 }
 
 /* ---- the server ---- */
@@ -144,10 +187,14 @@ static void listener_closed(uv_handle_t *handle)
 
 static void listener_close(struct rpc_server *server)
 {
-    if (!server->listener)
+    if (server->fd < 0)
         return;
-    uv_close((uv_handle_t *)server->listener, listener_closed);
-    server->listener = NULL;
+    uv_close((uv_handle_t *)server->poll, listener_closed);
+    close(server->fd);
+    if (server->client >= 0)
+        close(server->client);
+    server->poll = NULL;
+    server->fd = server->client = -1;
     server->waiting = false;
 }
 
@@ -169,25 +216,20 @@ static void close_handles(struct rpc_server *server)
 /* Makes the listener of the listening `fd`, which it takes also on failure. */
 static int listener_open(struct rpc_server *server, int fd)
 {
-    uv_pipe_t *pipe = malloc(sizeof *pipe);
-    int err;
+    uv_poll_t *poll = malloc(sizeof *poll);
+    int err = poll ? uv_poll_init(server->loop, poll, fd) : -ENOMEM;
 
-    if (!pipe) {
+    if (err) {
+        free(poll);
         close(fd);
-        return -ENOMEM;
+        return err;
     }
-    uv_pipe_init(server->loop, pipe, 0);
-    pipe->data = server;
-    server->listener = pipe;
+    poll->data = server;
+    server->poll = poll;
+    server->fd = fd;
     server->handles++;
-    err = uv_pipe_open(pipe, fd);
-    if (err)
-        close(fd);
-    else
-        err = uv_listen((uv_stream_t *)pipe, SOMAXCONN, on_connection);
-    if (err)
-        listener_close(server);
-    return err;
+    listen_on(server, true);
+    return 0;
 }
 
 int rpc_server_new(uv_loop_t *loop, const struct socket_place *place,
@@ -203,6 +245,7 @@ int rpc_server_new(uv_loop_t *loop, const struct socket_place *place,
         return -ENOMEM;
     }
     server->loop = loop;
+    server->fd = server->client = -1;
     server->service = (struct rpc_service){.queued_max = &server->queued_max,
                                            .methods = methods,
                                            .methods_len = methods_len,
@@ -240,7 +283,7 @@ int rpc_server_listen(struct rpc_server *server)
 {
     int fd, err;
 
-    if (server->listener && socket_file_there(&server->file))
+    if (server->fd >= 0 && socket_file_there(&server->file))
         return 0;
     err = socket_file_make(&server->file, &fd);
     if (err)
@@ -256,7 +299,7 @@ int rpc_server_resume(struct rpc_server *server, int fd, const char *tag)
 {
     int err;
 
-    assert(!server->listener);
+    assert(server->fd < 0);
     if (!socket_file_resume(&server->file, tag)) {
         close(fd);
         return -ESTALE;
@@ -269,12 +312,9 @@ int rpc_server_resume(struct rpc_server *server, int fd, const char *tag)
 
 int rpc_server_listener(const struct rpc_server *server, char tag[SOCKET_FILE_TAG_BYTES_MAX])
 {
-    uv_os_fd_t fd;
-
-    if (!server->listener || uv_fileno((uv_handle_t *)server->listener, &fd) < 0)
-        return -1;
-    socket_file_tag(&server->file, tag);
-    return fd;
+    if (server->fd >= 0)
+        socket_file_tag(&server->file, tag);
+    return server->fd;
 }
 
 int rpc_server_open(uv_loop_t *loop, const char *path, const struct rpc_method *methods,

@@ -44,7 +44,8 @@ struct peer {
 
 struct world {
     uv_loop_t loop;
-    uv_pipe_t listener;
+    uv_poll_t listener;
+    int front_fd;
     char dir[40];
     char front[64];
     char back[64];
@@ -126,13 +127,16 @@ static const struct connection_ops OPS = {on_runtime, on_closed};
 static const struct session_owner_ops OWNER_OPS = {on_begun,    on_gone,  on_request,
                                                    on_answered, on_ended, NULL};
 
-static void on_connection(uv_stream_t *listener, int status)
+static void on_connection(uv_poll_t *listener, int status, int events)
 {
     struct world *w = listener->data;
+    int fd = accept4(w->front_fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
     struct connection *c;
 
+    (void)events;
     assert_int_equal(status, 0);
-    c = connection_accept(&w->world, listener, w->back);
+    assert_true(fd >= 0);
+    c = connection_accept(&w->world, fd, w->back);
     assert_non_null(c);
     connection_link(c, &w->connections);
     w->accepted++;
@@ -232,10 +236,10 @@ static int set_up_with(void **state, struct fd_store *store)
                                          .ops = &OPS,
                                          .user = w,
                                          .owner = {&OWNER_OPS, w}};
-    uv_pipe_init(&w->loop, &w->listener, 0);
+    w->front_fd = unix_socket(w->front, true);
+    uv_poll_init(&w->loop, &w->listener, w->front_fd);
     w->listener.data = w;
-    assert_int_equal(uv_pipe_bind(&w->listener, w->front), 0);
-    assert_int_equal(uv_listen((uv_stream_t *)&w->listener, 16, on_connection), 0);
+    uv_poll_start(&w->listener, UV_READABLE, on_connection);
     for (int i = 0; i < 2; i++)
         h2_writer_init(&w->writers[i]);
     return 0;
@@ -270,6 +274,7 @@ static int tear_down(void **state)
     for (struct connection *c = w->connections; c; c = connection_next(c))
         connection_close(c);
     uv_close((uv_handle_t *)&w->listener, NULL);
+    close(w->front_fd);
     uv_run(&w->loop, UV_RUN_DEFAULT);
     assert_int_equal(uv_loop_close(&w->loop), 0);
     assert_null(w->connections);
