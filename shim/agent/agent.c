@@ -422,6 +422,8 @@ static void on_feed_lost(void *user)
 
     agent->reporting = false;
     uv_timer_stop(&agent->report_timer);
+    if (agent->orders)
+        orders_cancel_all(agent->orders);
     shutdown_daemon_lost(agent->shutdown);
 }
 

@@ -205,14 +205,24 @@ void orders_take(struct orders *orders, const Agent__V1__Order *order)
     orders->runs_len++;
 }
 
+static void cut(struct run *run)
+{
+    api_request_cancel(run->request);
+    run_free(run);
+}
+
 void orders_cancel(struct orders *orders, uint64_t id)
 {
     struct run *run = find(orders, id);
 
-    if (!run)
-        return;
-    api_request_cancel(run->request);
-    run_free(run);
+    if (run)
+        cut(run);
+}
+
+void orders_cancel_all(struct orders *orders)
+{
+    while (!TAILQ_EMPTY(&orders->runs))
+        cut(TAILQ_FIRST(&orders->runs));
 }
 
 /* ---- life ---- */
@@ -244,7 +254,6 @@ void orders_free(struct orders *orders)
 {
     if (!orders)
         return;
-    while (!TAILQ_EMPTY(&orders->runs))
-        orders_cancel(orders, TAILQ_FIRST(&orders->runs)->order->id);
+    orders_cancel_all(orders);
     uv_close((uv_handle_t *)&orders->timer, on_closed);
 }

@@ -754,6 +754,24 @@ def test_a_new_daemon_is_told_all(running, server, feed):
     assert len(server.asked("/api/v1/pods", watch=False)) == 1
 
 
+def test_what_a_lost_daemon_has_ordered_is_not_begun(running, server, feed):
+    """The next one orders again what it wants: an eviction for a taint that was taken back meanwhile is none of that."""
+    for name in ("a", "b"):
+        server.put("pods", pod(name))
+    server.fault(Fault(silence=True), path=f"/api/v1/nodes/{NODE}", times=None)
+    feed.send(orders=[*(proto.Order(id=1000 + number, **set_capacity()) for number in range(64)),
+                      proto.Order(id=2000, evict_pod=proto.EvictPod(namespace="default", name="a", uid="uid-a", why="it was to go"))])
+    server.wait_asked(f"/api/v1/nodes/{NODE}", count=64)
+    feed.stop()
+    running.wait_log("feed: lost")
+    feed.start()
+    feed.wait_watched(2)
+    feed.send(cancelled=range(1000, 1064))  # sooner than their time is over
+    answer = feed.order(evict_pod=proto.EvictPod(namespace="default", name="b", uid="uid-b", why="it is to go"))
+    assert (answer.outcome, [one.path for one in server.asked(method="POST")]) == (
+        proto.DONE, ["/api/v1/namespaces/default/pods/b/eviction"])
+
+
 def test_a_report_that_is_not_taken_is_told_again(running, server, feed):
     feed.report_fails = (grpc.StatusCode.INTERNAL, "no")
     server.put("pods", pod("a"))
