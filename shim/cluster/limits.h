@@ -45,8 +45,8 @@
  * (pkg/kubelet/cm/dra/plugin/dra_plugin_manager.go). */
 #define CLUSTER_AGAIN_MS_MIN 1000
 #define CLUSTER_AGAIN_MS_MAX 300000
-/* Since the API server answers again: so long waits what would wait for more than twice as long, likewise
- * with a fifth by chance. */
+/* Since the API server answers again, or the order is another one: so long waits what would wait for more
+ * than twice as long, likewise with a fifth by chance. */
 #define CLUSTER_BACK_MS 5000
 /* An order without an answer for that long is sent again: what the agent asks for takes up to half
  * a minute, and three requests at most. */

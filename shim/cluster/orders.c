@@ -95,6 +95,17 @@ static void set_later(struct cluster_orders *orders, struct cluster_order *order
     set_timer(orders);
 }
 
+/* What would wait for minutes does not; each second try at most, however often there is reason to: what
+ * comes and goes is not to be asked for the more. */
+static void hurry(struct cluster_order *order, uint64_t now_ms)
+{
+    if (order->state != ORDER_LATER || order->unhurried > 0 ||
+        order->at_ms <= now_ms + 2 * CLUSTER_BACK_MS)
+        return;
+    order->at_ms = now_ms + spread(CLUSTER_BACK_MS);
+    order->unhurried = 2;
+}
+
 /* ---- orders ---- */
 
 static struct cluster_order *find(const struct cluster_orders *orders, uint64_t id)
@@ -147,6 +158,8 @@ uint64_t cluster_orders_change(struct cluster_orders *orders, uint64_t id,
     agent__v1__order__free_unpacked(order->what, NULL);
     order->what = (Agent__V1__Order *)must(message_copy(&what->base));
     order->what->id = ++orders->last_id;
+    hurry(order, boot_now_ms());
+    set_timer(orders);
     return order->what->id;
 }
 
@@ -264,8 +277,6 @@ void cluster_orders_lost(struct cluster_orders *orders)
     }
 }
 
-/* Each second time at most: a server that comes and goes, for what is asked of it, is not to be asked
- * the more. */
 void cluster_orders_reached(struct cluster_orders *orders)
 {
     uint64_t now_ms = boot_now_ms();
@@ -273,11 +284,8 @@ void cluster_orders_reached(struct cluster_orders *orders)
 
     TAILQ_FOREACH(order, &orders->all, entry)
     {
-        if (order->state != ORDER_LATER || order->told || order->unhurried > 0 ||
-            order->at_ms <= now_ms + 2 * CLUSTER_BACK_MS)
-            continue;
-        order->at_ms = now_ms + spread(CLUSTER_BACK_MS);
-        order->unhurried = 2;
+        if (!order->told)
+            hurry(order, now_ms);
     }
     set_timer(orders);
 }

@@ -46,7 +46,8 @@ void cluster_orders_fini(struct cluster_orders *orders, uv_close_cb closed);
 uint64_t cluster_orders_add(struct cluster_orders *orders, const Agent__V1__Order *what,
                             bool for_ever, cluster_order_done *done, void *user);
 /* It is another one from now on, which the agent has not: its new id. 0: an agent has it, or it is
- * none. What was waited before it is tried again is waited still. */
+ * none. What was waited before it is tried again is waited still, but not for minutes
+ * (CLUSTER_BACK_MS): why it was refused may be what is another now. */
 uint64_t cluster_orders_change(struct cluster_orders *orders, uint64_t id,
                                const Agent__V1__Order *what);
 /* Nobody waits for it any more. True: an agent has it, and is to be told. */

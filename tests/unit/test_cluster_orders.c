@@ -284,6 +284,33 @@ static void what_an_api_server_that_was_away_did_not_do_is_tried_soon(void **sta
     jumped_ms = 0;
 }
 
+/* An operator has set right what was refused: he is not to wait for minutes. What changes again and again
+ * is not tried the more. */
+static void what_was_refused_and_is_another_is_tried_soon(void **state)
+{
+    struct fixture *f = *state;
+    uint64_t before_ms, id = add(f, true);
+
+    assert_int_equal(fill(f), 1);
+    assert_true(answer(f, id, AGENT__V1__OUTCOME__REFUSED)); /* logs a warning */
+    before_ms = __wrap_boot_now_ms();
+    jumping = &f->stage.orders.timer;
+    id = change(f, id, "y.example");
+    jumping = NULL;
+    WAIT(f->stage.world, fill(f) == 1);
+    assert_in_range(__wrap_boot_now_ms() - before_ms, CLUSTER_BACK_MS, LONGEST_WAIT_MS / 2);
+    for (int tries = 0; tries < 2; tries++) {
+        assert_true(answer(f, id, AGENT__V1__OUTCOME__REFUSED));
+        before_ms = __wrap_boot_now_ms();
+        jumping = &f->stage.orders.timer;
+        id = change(f, id, "z.example");
+        jumping = NULL;
+        WAIT(f->stage.world, fill(f) == 1);
+        assert_true((__wrap_boot_now_ms() - before_ms > LONGEST_WAIT_MS / 2) == (tries == 0));
+    }
+    jumped_ms = 0;
+}
+
 static void it_waits_longer_each_time(void **state)
 {
     (void)state;
@@ -308,6 +335,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(what_fails_for_hours_is_tried_on, setup, teardown),
         cmocka_unit_test_setup_teardown(what_an_api_server_that_was_away_did_not_do_is_tried_soon,
                                         setup, teardown),
+        cmocka_unit_test_setup_teardown(what_was_refused_and_is_another_is_tried_soon, setup,
+                                        teardown),
         cmocka_unit_test(it_waits_longer_each_time),
     };
 
