@@ -47,7 +47,7 @@ struct devicemgr_why {
     /* The last refusal; `refused_word` NULL: none is remembered. */
     const char *refused_word, *refused_text, *refused_clears;
     int refused_code;
-    uint64_t refused_times; /* since the first */
+    uint64_t refused_times; /* since the first; it was not made in between */
     uint64_t refused_first_ms_ago, refused_last_ms_ago;
     bool refused_over; /* it was made since, or its pod is gone */
 };

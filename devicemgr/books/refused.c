@@ -28,16 +28,30 @@ void refused_fini(struct refused *refused)
     }
 }
 
-const struct refusal *refused_find(const struct refused *refused, const char *pod_uid,
-                                   const char *container)
+static struct refusal *find(const struct refused *refused, const char *pod_uid,
+                            const char *container)
 {
     size_t key_bytes;
     char *key = key_of(pod_uid, container, &key_bytes);
-    const struct refusal *refusal;
+    struct refusal *refusal;
 
     HASH_FIND(hh, refused->by_key, key, key_bytes, refusal);
     free(key);
     return refusal;
+}
+
+const struct refusal *refused_find(const struct refused *refused, const char *pod_uid,
+                                   const char *container)
+{
+    return find(refused, pod_uid, container);
+}
+
+void refused_made(struct refused *refused, const char *pod_uid, const char *container)
+{
+    struct refusal *refusal = refused->by_key ? find(refused, pod_uid, container) : NULL;
+
+    if (refusal)
+        refusal->made = true;
 }
 
 void refused_note(struct refused *refused, uint64_t now_ms, const struct demand *demand,
@@ -45,19 +59,21 @@ void refused_note(struct refused *refused, uint64_t now_ms, const struct demand 
 {
     struct refusal *refusal, *before;
     size_t key_bytes;
+    bool again;
 
     if (demand_names_bytes(demand) > REFUSED_NAMES_BYTES_MAX)
         return;
     refusal = mem_alloc(1, sizeof *refusal);
     refusal->key = key_of(demand->pod_uid, demand->container, &key_bytes);
     HASH_FIND(hh, refused->by_key, refusal->key, key_bytes, before);
+    again = before && !before->made;
     demand_copy(&refusal->demand, demand);
     refusal->word = word;
     refusal->clears = clears;
     refusal->code = code;
     refusal->text = mem_strdup(text);
-    refusal->times = before ? before->times + 1 : 1;
-    refusal->first_ms = before ? before->first_ms : now_ms;
+    refusal->times = again ? before->times + 1 : 1;
+    refusal->first_ms = again ? before->first_ms : now_ms;
     refusal->last_ms = now_ms;
     if (before)
         refusal_free(refused, before);

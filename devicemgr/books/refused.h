@@ -16,6 +16,7 @@ struct refusal {
     char *text;
     uint64_t times;
     uint64_t first_ms, last_ms;
+    bool made; /* the container was made since, or passed */
     UT_hash_handle hh;
 };
 
@@ -25,10 +26,12 @@ struct refused {
 };
 
 void refused_fini(struct refused *refused);
-/* It was refused at `now_ms`; `word` and `clears` are static, all else is copied. The oldest is
- * forgotten if there are too many (REFUSED_MAX). */
+/* It was refused at `now_ms`, once more if it was not made since; `word` and `clears` are static, all
+ * else is copied. The oldest is forgotten if there are too many (REFUSED_MAX). */
 void refused_note(struct refused *refused, uint64_t now_ms, const struct demand *demand,
                   const char *word, const char *clears, int code, const char *text);
+/* It was made, or passes; if it was refused before. */
+void refused_made(struct refused *refused, const char *pod_uid, const char *container);
 /* NULL: none. */
 const struct refusal *refused_find(const struct refused *refused, const char *pod_uid,
                                    const char *container);

@@ -179,9 +179,11 @@ void creates_answered(struct creates *creates, uint64_t number, const char *cont
     else
         give_up_chosen(state, create);
     create_release(state, create);
-    if (container_id)
+    if (container_id) {
         ledger_release_leftovers(state, create->demand.pod_uid, create->demand.container,
                                  &create->demand.request);
+        refused_made(&state->refused, create->demand.pod_uid, create->demand.container);
+    }
     create_free(creates, create);
 }
 

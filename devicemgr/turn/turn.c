@@ -315,6 +315,7 @@ bool devicemgr_create(struct devicemgr *mgr, uint64_t now_ms, uint64_t create,
     if (creates_begin(&mgr->creates, create, request))
         return true;
     adopt_created(&mgr->state, request->sandbox_id, request->pod_uid, request->container);
+    refused_made(&mgr->state.refused, request->pod_uid, request->container);
     return false;
 }
 

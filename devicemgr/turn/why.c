@@ -177,13 +177,17 @@ static bool is_of(const struct allocation *a, const char *container)
 }
 
 /* Whether what was refused then was made later, or is asked for no more. */
-static bool is_over(const struct state *state, const struct devicemgr_why *why, uint64_t refused_ms)
+static bool is_over(const struct state *state, const struct devicemgr_why *why,
+                    const struct refusal *refusal)
 {
     if (why->pending)
         return false;
+    if (refusal->made)
+        return true;
     for (const struct allocation *a = allocations_of_pod(&state->allocations, why->pod_uid); a;
          a = a->pod_next) {
-        if (is_of(a, why->container) && a->known == ALLOCATION_LIVE && a->known_ms >= refused_ms)
+        if (is_of(a, why->container) && a->known == ALLOCATION_LIVE &&
+            a->known_ms >= refusal->last_ms) /* nobody saw it being made */
             return true;
     }
     return pods_gone(&state->pods, why->pod_uid);
@@ -201,7 +205,7 @@ static void tell_refusal(const struct asking *asking, struct devicemgr_why *why,
     why->refused_times = refusal->times;
     why->refused_first_ms_ago = asking->state->now_ms - refusal->first_ms;
     why->refused_last_ms_ago = asking->state->now_ms - refusal->last_ms;
-    why->refused_over = is_over(asking->state, why, refusal->last_ms);
+    why->refused_over = is_over(asking->state, why, refusal);
 }
 
 static void tell_pending(const struct asking *asking, struct devicemgr_why *why,

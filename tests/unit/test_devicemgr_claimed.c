@@ -6,6 +6,7 @@
 #include "claims_world.h"
 #include "devicemgr/things/claim.h"
 #include "devicemgr/things/limits.h"
+#include "devicemgr/why.h"
 
 /* What a request names, in its field and in annotations; with blanks between. */
 static bool create_named(struct world *w, uint64_t number, const char *uid, const char *field,
@@ -152,6 +153,41 @@ static void a_device_of_a_pod_that_runs_is_not_given_to_another(void **state)
     sandbox_stopped(w, "s-u3");
     assert_passes(w, "u2", C2_GPU_0);
     assert_int_equal(logged(w, "may still be used"), 0);
+}
+
+static void on_refused(void *user, const struct devicemgr_why *why)
+{
+    struct devicemgr_why *told = user;
+
+    if (why->refused_word)
+        *told = *why;
+}
+
+/* It has no devices but its claim's, so that nobody waits for what comes of its create. */
+static void a_refusal_is_over_when_it_passes(void **state)
+{
+    struct devicemgr_why told = {0};
+    struct world *w = *state;
+
+    of_two_pods(w);
+    both_known(w);
+    assert_true(create_named(w, 7, "u2", C2_GPU_0, ""));
+    assert_true(create_named(w, 8, "u2", C2_GPU_0, ""));
+    ignore_all(w);
+    devicemgr_why(w->mgr, w->now_ms, "u2", NULL, on_refused, &told);
+    assert_int_equal(told.refused_times, 2);
+    assert_false(told.refused_over);
+    sandbox_stopped(w, "s-u1");
+    assert_passes(w, "u2", C2_GPU_0);
+    devicemgr_why(w->mgr, w->now_ms, "u2", NULL, on_refused, &told);
+    assert_true(told.refused_over);
+    sandbox_stopped(w, "s-u2");
+    assert_passes(w, "u1", C1_GPU_0);
+    assert_true(create_named(w, 9, "u2", C2_GPU_0, ""));
+    ignore_all(w);
+    devicemgr_why(w->mgr, w->now_ms, "u2", NULL, on_refused, &told);
+    assert_int_equal(told.refused_times, 1);
+    assert_false(told.refused_over);
 }
 
 static void what_the_list_does_not_show_is_not_in_the_way(void **state)
@@ -785,6 +821,7 @@ int main(void)
         CLAIMS_TEST(one_that_reads_annotations_needs_them),
         CLAIMS_TEST(where_nobody_knows_it_passes_and_is_said_once),
         CLAIMS_TEST(a_device_of_a_pod_that_runs_is_not_given_to_another),
+        CLAIMS_TEST(a_refusal_is_over_when_it_passes),
         CLAIMS_TEST(what_the_list_does_not_show_is_not_in_the_way),
         CLAIMS_TEST(without_the_cluster_s_word_it_is_said_once),
         CLAIMS_TEST(one_who_is_known_to_have_it_is_enough),

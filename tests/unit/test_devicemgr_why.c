@@ -314,6 +314,38 @@ static void a_refusal_is_over_when_the_container_was_made_since(void **state)
     assert_true(is_over(w));
 }
 
+/* How often, and since when, is of what is in the way now. */
+static void one_that_was_made_since_is_counted_anew(void **state)
+{
+    struct world *w = *state;
+    struct told told;
+    uint64_t endpoint;
+
+    u1_is_refused_again(w);
+    create_token(w, 13, "u1", GPU ":g0");
+    ignore_all(w);
+    pass(w, HOLD_MS);
+    ignore_all(w);
+    ask(w, &told, "u1");
+    assert_int_equal(told.times, 2);
+    endpoint = plugin_up(w, GPU, "gpu.sock", "g0", false, false);
+    create_token(w, 14, "u1", GPU ":g0");
+    allocated(w, "A=1");
+    ignore_all(w);
+    create_answered(w, 14, "c2");
+    pass(w, 3600 * 1000);
+    container_removed(w, "c2");
+    plugin_lost(w, endpoint, "gone");
+    create_token(w, 15, "u1", GPU ":g0");
+    ignore_all(w);
+    pass(w, HOLD_MS);
+    ignore_all(w);
+    ask(w, &told, "u1");
+    assert_int_equal(told.times, 1);
+    assert_int_equal(told.first_ms_ago, told.last_ms_ago);
+    assert_false(told.over);
+}
+
 static void a_refusal_is_over_when_the_pod_is_gone(void **state)
 {
     struct world *w = *state;
@@ -393,6 +425,7 @@ int main(void)
         TEST(what_was_not_understood_is_not_judged_again),
         TEST(a_container_that_runs_would_get_the_same_or_not),
         TEST(a_refusal_is_over_when_the_container_was_made_since),
+        TEST(one_that_was_made_since_is_counted_anew),
         TEST(a_refusal_is_over_when_the_pod_is_gone),
         TEST(a_pod_is_named_in_three_ways),
         TEST(time_passes_between_events),
