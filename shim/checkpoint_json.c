@@ -39,6 +39,8 @@ static void put_resource(json_t *one, const ProtobufCMessage *message)
     json_value_set(one, "awaySinceMs",
                    row->stopped ? json_value_number(row->stopped_ms) : json_null());
     json_value_set(one, "awayBoot", json_value_text_or_null(row->stopped_boot_id));
+    json_value_set(one, "noExecute", json_value_texts(row->no_execute_ids, row->n_no_execute_ids));
+    json_value_set(one, "noExecuteBoot", json_value_text_or_null(row->no_execute_boot_id));
 }
 
 static json_t *by_claims_of(const Checkpoint__V1__Allocation *row)
@@ -173,10 +175,13 @@ static json_t *ask_of(const Checkpoint__V1__EndingAsk *ask)
 
     json_value_set(one, "asker", json_value_text(ask->asker));
     json_value_set(one, "token", json_value_number(ask->token));
+    json_value_set(one, "askedMs", json_value_number(ask->asked_ms));
     json_value_set(one, "graceMs", ask->own_grace ? json_null() : json_value_number(ask->grace_ms));
+    json_value_set(one, "orLess", json_boolean(ask->or_less));
     json_value_set(one, "here", json_boolean(ask->here));
     json_value_set(one, "why", json_value_text_or_null(ask->why));
     json_value_set(one, "atSeconds", json_value_number(ask->at_s));
+    json_value_set(one, "told", json_boolean(ask->told));
     return one;
 }
 
@@ -196,6 +201,7 @@ static void put_ending(json_t *one, const ProtobufCMessage *message)
     json_value_set(one, "askedMs", json_value_number(row->asked_ms));
     json_value_set(one, "dueMs", json_value_number(row->due_ms));
     json_value_set(one, "static", json_boolean(row->static_pod));
+    json_value_set(one, "earlierBoot", json_boolean(row->earlier_boot));
 }
 
 /* ---- all of them ---- */

@@ -85,17 +85,29 @@ static int read_away(const struct reading *at, const json_t *since, Checkpoint__
     return 0;
 }
 
+/* Earlier releases wrote neither of the two. */
+static int read_no_execute(const struct reading *at, const json_t *ids, const json_t *boot,
+                           Checkpoint__V1__Resource *row)
+{
+    if (boot && reading_text_or_empty(at, boot, "noExecuteBoot", &row->no_execute_boot_id) < 0)
+        return -1;
+    return ids ? reading_texts_of(at, ids, "noExecute", &row->no_execute_ids,
+                                  &row->n_no_execute_ids)
+               : 0;
+}
+
 static int read_resource(const struct reading *at, json_t *value)
 {
     Checkpoint__V1__Resource row = CHECKPOINT__V1__RESOURCE__INIT;
     struct devices devices = {0};
-    const json_t *socket, *list, *reason, *since, *boot;
+    const json_t *socket, *list, *reason, *since, *boot, *no_execute = NULL, *no_boot = NULL;
     int start, preferred, away, rc;
 
-    rc = reading_unpack(at, value, "{s:s, s:o, s:b, s:b, s:o, s:b, s:o, s:o, s:o}", "name",
-                        &row.name, "socket", &socket, "preStart", &start, "preferred", &preferred,
-                        "devices", &list, "away", &away, "awayFor", &reason, "awaySinceMs", &since,
-                        "awayBoot", &boot);
+    rc =
+        reading_unpack(at, value, "{s:s, s:o, s:b, s:b, s:o, s:b, s:o, s:o, s:o, s?o, s?o}", "name",
+                       &row.name, "socket", &socket, "preStart", &start, "preferred", &preferred,
+                       "devices", &list, "away", &away, "awayFor", &reason, "awaySinceMs", &since,
+                       "awayBoot", &boot, "noExecute", &no_execute, "noExecuteBoot", &no_boot);
     if (rc < 0)
         return rc;
     row.pre_start_required = start;
@@ -104,7 +116,7 @@ static int read_resource(const struct reading *at, json_t *value)
     if (reading_text_or_empty(at, socket, "socket", &row.endpoint) < 0 ||
         reading_text_or_empty(at, reason, "awayFor", &row.stop_reason) < 0 ||
         reading_text_or_empty(at, boot, "awayBoot", &row.stopped_boot_id) < 0 ||
-        read_away(at, since, &row) < 0)
+        read_away(at, since, &row) < 0 || read_no_execute(at, no_execute, no_boot, &row) < 0)
         return -1;
     rc = read_devices(at, list, &devices);
     row.devices = devices.pointers;
@@ -112,6 +124,7 @@ static int read_resource(const struct reading *at, json_t *value)
     if (rc == 0)
         reading_add_row(at, DEVICEMGR_RECORD_RESOURCE, row.name, "", "", &row.base);
     devices_fini(&devices);
+    free(row.no_execute_ids);
     return rc;
 }
 
@@ -251,16 +264,19 @@ static int read_order(const struct reading *at, json_t *value)
     return 0;
 }
 
+/* Earlier releases wrote neither askedMs, orLess nor told. */
 static int read_ask(const struct reading *at, json_t *value, Checkpoint__V1__EndingAsk *ask)
 {
-    json_int_t token, at_s;
+    json_int_t token, at_s, asked = 0;
     const json_t *grace, *why;
-    int here;
+    int here, or_less = 0, told = 0;
 
     checkpoint__v1__ending_ask__init(ask);
-    if (reading_unpack(at, value, "{s:s, s:I, s:o, s:b, s:o, s:I}", "asker", &ask->asker, "token",
-                       &token, "graceMs", &grace, "here", &here, "why", &why, "atSeconds",
-                       &at_s) < 0 ||
+    if (reading_unpack(at, value, "{s:s, s:I, s?I, s:o, s?b, s:b, s:o, s:I, s?b}", "asker",
+                       &ask->asker, "token", &token, "askedMs", &asked, "graceMs", &grace, "orLess",
+                       &or_less, "here", &here, "why", &why, "atSeconds", &at_s, "told",
+                       &told) < 0 ||
+        reading_number_from_0(at, asked, INT64_MAX, "askedMs") < 0 ||
         reading_number_from_0(at, token, INT64_MAX, "token") < 0 ||
         reading_number_from_0(at, at_s, INT64_MAX, "atSeconds") < 0 ||
         reading_number_from_0(at, json_integer_value(grace), INT64_MAX, "graceMs") < 0 ||
@@ -271,8 +287,11 @@ static int read_ask(const struct reading *at, json_t *value, Checkpoint__V1__End
     ask->token = (uint64_t)token;
     ask->own_grace = json_is_null(grace);
     ask->grace_ms = (uint64_t)json_integer_value(grace);
+    ask->asked_ms = (uint64_t)asked;
+    ask->or_less = or_less;
     ask->here = here;
     ask->at_s = (uint64_t)at_s;
+    ask->told = told;
     return 0;
 }
 
@@ -292,18 +311,19 @@ static int read_asks(const struct reading *at, const json_t *list, Checkpoint__V
     return 0;
 }
 
+/* Earlier releases wrote no earlierBoot. */
 static int read_ending(const struct reading *at, json_t *value)
 {
     Checkpoint__V1__Ending row = CHECKPOINT__V1__ENDING__INIT;
     Checkpoint__V1__EndingAsk *asks;
     const json_t *name_space, *name, *list, *boot;
     json_int_t asked, due;
-    int is_static, rc;
+    int is_static, earlier_boot = 0, rc;
 
-    if (reading_unpack(at, value, "{s:s, s:o, s:o, s:s, s:o, s:o, s:I, s:I, s:b}", "uid",
+    if (reading_unpack(at, value, "{s:s, s:o, s:o, s:s, s:o, s:o, s:I, s:I, s:b, s?b}", "uid",
                        &row.pod_uid, "namespace", &name_space, "name", &name, "state", &row.state,
                        "asks", &list, "boot", &boot, "askedMs", &asked, "dueMs", &due, "static",
-                       &is_static) < 0 ||
+                       &is_static, "earlierBoot", &earlier_boot) < 0 ||
         reading_text_or_empty(at, name_space, "namespace", &row.namespace_) < 0 ||
         reading_text_or_empty(at, name, "name", &row.name) < 0 ||
         reading_text_or_empty(at, boot, "boot", &row.boot_id) < 0 ||
@@ -315,6 +335,7 @@ static int read_ending(const struct reading *at, json_t *value)
     row.asked_ms = (uint64_t)asked;
     row.due_ms = (uint64_t)due;
     row.static_pod = is_static;
+    row.earlier_boot = earlier_boot;
     asks = must(calloc(json_array_size(list) + 1, sizeof *asks));
     row.asks = must(calloc(json_array_size(list) + 1, sizeof *row.asks));
     rc = read_asks(at, list, asks, &row);
