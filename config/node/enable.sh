@@ -220,9 +220,31 @@ run_enable() {
     [ "$dry_run" = yes ] || running_save
 }
 
+# taken_off: into `gone`, what somebody has removed by hand since, as in an emergency (config/OPERATIONS.md). The
+# kubelet may have its runtime again by that, and would give away what the bridge shows it to containers without it.
+taken_off() {
+    local unit paths=("$kubelet_drop_in")
+    for unit in "${units[@]}"; do
+        paths+=("$(wants_link "$unit")")
+    done
+    for gone in "${paths[@]}"; do
+        case ${installed[$gone]:-absent} in
+            absent | *' '*) ;; # not there before, or not yet
+            *) exists "$root$gone" || return 0 ;;
+        esac
+    done
+    return 1
+}
+
 # Of a package that was replaced by another: what runs from it, if this node was enabled from it.
 run_upgrade() {
+    local gone
     [ -n "${running[$prefix/bin/cri-device-shim]:-}" ] || return 0
+    if taken_off; then
+        say "$root$gone was removed: nothing is started, until cri-device-shimctl node enable" >&2
+        control daemon-reload
+        return 0
+    fi
     with_kubelet=no
     run_enable
 }

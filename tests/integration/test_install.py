@@ -767,6 +767,22 @@ def test_upgrade_of_a_package(packaged):
     assert commands(package_command(packaged, "upgrade")) == []
 
 
+@pytest.mark.parametrize("removed", [
+    DROP_IN, f"{UNITS}/multi-user.target.wants/cri-device-shim-bridge.service"])
+def test_upgrade_of_a_package_where_the_shim_was_taken_off(packaged, removed):
+    """As in an emergency: the bridge started anew showed devices to a kubelet that has its runtime without the shim, and
+    pods had been made without them."""
+    package_command(packaged, "enable")
+    (packaged.root / removed).unlink()
+    packaged.write("usr/bin/cri-device-shim-bridge", packaged.read("usr/bin/cri-device-shim-bridge") + "# two\n", 0o755)
+    before = packaged.tree()
+    done = package_command(packaged, "upgrade")
+    assert commands(done) == ["systemctl daemon-reload"] and packaged.tree() == before
+    assert f"{removed} was removed: nothing is started" in done.stderr
+    assert "systemctl restart cri-device-shim-bridge.service" in commands(package_command(packaged, "enable"))
+    assert (packaged.root / removed).exists() or (packaged.root / removed).is_symlink()
+
+
 def test_upgrade_with_settings_that_are_wrong(packaged):
     """What runs goes on."""
     package_command(packaged, "enable")
