@@ -109,8 +109,9 @@ start_services() {
     fi
     if unit_changed $socket || ! is_active $socket; then
         restart $socket $daemon # together: no socket is started under a daemon that runs
-    elif unit_changed $daemon || any_changed "$prefix/bin/cri-device-shim" "${libraries[@]}" "$config" ||
-        ! is_active $daemon; then
+    # An agent that comes, or goes: the daemon looks for one, or misses it, by the settings of its start.
+    elif unit_changed $daemon || any_changed "$prefix/bin/cri-device-shim" "${libraries[@]}" "$config" \
+        "$(wants_link "$agent_unit")" || ! is_active $daemon; then
         restart $daemon
     fi
     # By default the feed's socket is beside the other.

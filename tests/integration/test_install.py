@@ -347,7 +347,8 @@ AGENT = {"usr/local/bin/cri-device-shim-agent", f"{UNITS}/cri-device-shim-agent.
 
 
 def test_the_agent_where_it_is_wanted(one):
-    """And no more where it is not. The program itself reads the settings, however they are written."""
+    """And no more where it is not; the daemon knows of it by the same command. The program itself reads the settings,
+    however they are written."""
     text = '"clust\\u0065r" . enabled = true # here\n'
 
     def there():
@@ -361,13 +362,14 @@ def test_the_agent_where_it_is_wanted(one):
     words = one.refuses()
     assert "cri-device-shim-agent is missing" in words
     one.build_binary("cri-device-shim-agent", "one")
-    assert commands(one.install()) == ["systemctl daemon-reload", f"systemctl restart {unit}"]
+    daemon = "systemctl restart cri-device-shim.service"
+    assert commands(one.install()) == ["systemctl daemon-reload", daemon, f"systemctl restart {unit}"]
     assert there() == AGENT
     assert commands(one.install()) == []
     one.build_binary("cri-device-shim-agent", "two")
     assert commands(one.install()) == [f"systemctl restart {unit}"]
     one.write(CONFIG, settings + text.replace("true", "false"))
-    assert commands(one.install()) == [f"systemctl stop {unit}", "systemctl daemon-reload"]
+    assert commands(one.install()) == [f"systemctl stop {unit}", "systemctl daemon-reload", daemon]
     assert there() == set()
     one.write(CONFIG, settings + text)
     one.install()
