@@ -165,6 +165,14 @@ static void without_memory_a_client_waits(void **state)
     alloc_fail_at(0);
 }
 
+/* Which takes a connection, and closes it, where the kernel would have said EMFILE. */
+static bool under_valgrind(void)
+{
+    const char *preload = getenv("LD_PRELOAD");
+
+    return preload && strstr(preload, "vgpreload");
+}
+
 /* libuv's own listening would try on and on, and no call of others have its turn. */
 static void without_a_descriptor_a_client_waits_and_nobody_else(void **state)
 {
@@ -175,6 +183,12 @@ static void without_a_descriptor_a_client_waits_and_nobody_else(void **state)
     struct rlimit before, none;
     char preface[FRAME_PREFACE_BYTES];
 
+    if (under_valgrind()) {
+        close(first);
+        close(server);
+        close(second);
+        skip();
+    }
     memcpy(front.sun_path, w->front, sizeof w->front);
     assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
     none = (struct rlimit){.rlim_cur = 1, .rlim_max = before.rlim_max};

@@ -87,6 +87,14 @@ static void a_connection_is_idle_when_its_calls_are_over(void **state)
     free(first);
 }
 
+/* Which takes a connection, and closes it, where the kernel would have said EMFILE. */
+static bool under_valgrind(void)
+{
+    const char *preload = getenv("LD_PRELOAD");
+
+    return preload && strstr(preload, "vgpreload");
+}
+
 /* libuv's own listening would try on and on, and no timer nor other connection have its turn. */
 static void without_a_descriptor_a_connection_waits_and_nothing_else(void **state)
 {
@@ -96,6 +104,10 @@ static void without_a_descriptor_a_connection_waits_and_nothing_else(void **stat
     struct rlimit before, none;
     uint8_t byte;
 
+    if (under_valgrind()) {
+        close(waiting);
+        skip();
+    }
     snprintf(address.sun_path, sizeof address.sun_path, "%s", f->world->path);
     ask_taken(f);
     assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
