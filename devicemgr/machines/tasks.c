@@ -323,6 +323,7 @@ void tasks_allocation(struct tasks *tasks, const char *uid, bool allocated,
                       const struct devicemgr_claim_device *devices, size_t devices_len)
 {
     for (struct claim *claim = tasks->state->claims.by_key; claim; claim = claim->hh.next) {
+        bool alone = claim->alone;
         struct granted granted = {0};
 
         if (strcmp(claim->uid, uid) != 0)
@@ -337,6 +338,8 @@ void tasks_allocation(struct tasks *tasks, const char *uid, bool allocated,
         claim_set_allocation(claim, allocated, &granted);
         task_note_looks(tasks->state, claim);
         task_note_local(tasks, claim);
+        if (claim->alone != alone && claim->users_len > 0) /* else it comes with who uses it */
+            dirty_touch_claim(tasks->state, claim);
     }
     advance_all(tasks);
 }

@@ -138,12 +138,12 @@ static const struct claim_user *find_user(const struct state *state,
     return NULL;
 }
 
-/* What it has in the cluster; of one that is gone there since a restart, what it had. The driver of
- * lifted resources (lift.h) answers what that is. */
+/* What it has in the cluster; of one that is allocated nothing any more, or is gone there, what it had:
+ * that is with whom it runs, whatever is allocated. The driver of lifted resources (lift.h) answers
+ * what that is. */
 static bool is_known(const struct claim *claim)
 {
-    return (claim->allocation_known ? claim->allocated : claim->alone) ||
-           strcmp(claim->driver, LIFT_DRIVER) == 0;
+    return claim->allocated || claim->alone || strcmp(claim->driver, LIFT_DRIVER) == 0;
 }
 
 /* Who has it may share it on purpose, or only look at it. */

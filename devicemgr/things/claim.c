@@ -380,7 +380,8 @@ void claim_set_allocation(struct claim *claim, bool allocated, struct granted *g
     *granted = (struct granted){0};
     claim->allocated = allocated;
     claim->allocation_known = true;
-    claim->alone = allocated && is_alone(&claim->allocation);
+    if (allocated)
+        claim->alone = is_alone(&claim->allocation);
 }
 
 void claim_set_unstored(struct claim *claim)

@@ -67,8 +67,8 @@ struct claim {
     bool earlier; /* it is OWED by who was here before: while nobody was, the kubelet may have had
                         its driver, and may have it again */
     bool local;   /* its devices are this node's alone, as was seen once */
-    bool alone;   /* it has them alone, neither shared nor to look at, as the cluster said last, in
-                        this process or before */
+    bool alone;   /* it has them alone, neither shared nor to look at, as the cluster said last when
+                        it was allocated, in this process or before */
     /* Its allocation, as far as it is this driver's, told since it was asked for last. */
     bool allocation_known;
     bool allocated;

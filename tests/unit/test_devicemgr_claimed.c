@@ -130,6 +130,9 @@ static void both_known(struct world *w)
 {
     claim_allocated(w, "c1", "p", "gpu-0");
     claim_allocated(w, "c2", "p", "gpu-0");
+    if (w->pending) /* of one that runs it is stored */
+        committed(w);
+    ignore_all(w);
 }
 
 static void a_device_of_a_pod_that_runs_is_not_given_to_another(void **state)
@@ -229,6 +232,8 @@ static void one_who_is_known_to_have_it_is_enough(void **state)
     assert_passes(w, "u3", "example.com/dev=c3-0 example.com/dev=all");
     claim_allocated(w, "c2", "p", "gpu-0");
     claim_allocated(w, "c3", "p", "gpu-0");
+    committed(w);
+    ignore_all(w);
     assert_true(create_named(w, 7, "u2", C2_GPU_0, ""));
     expect_with(w, "verdict 7 refused 14", "container \"main\" of pod ns/u3", NULL);
 }
@@ -603,6 +608,53 @@ static void what_the_cluster_said_before_a_restart_counts(void **state)
     }
 }
 
+/* When no pod is to use a claim any more its allocation is taken back, and the claim stays: that no pod
+ * runs with its device says nobody. */
+static void what_is_allocated_no_more_is_with_whom_it_runs(void **state)
+{
+    struct world *w = *state;
+
+    of_two_pods(w);
+    both_known(w);
+    devicemgr_claim_allocation(w->mgr, w->now_ms, "c1", false, NULL, 0);
+    assert_true(create_named(w, 7, "u2", C2_GPU_0, ""));
+    expect_with(w, "verdict 7 refused 14", "container \"main\" of pod ns/u1", NULL);
+    ignore_all(w);
+    assert_passes(w, "u3", C1_GPU_0); /* with which it is stored */
+    world_restart(w);
+    runtime_listed(w, "u1/main u2 u3/main");
+    ignore_all(w);
+    driver_up(w, 1, DRIVER);
+    devicemgr_claim_allocation(w->mgr, w->now_ms, "c1", false, NULL, 0);
+    claim_allocated(w, "c2", "p", "gpu-0");
+    assert_true(create_named(w, 8, "u2", C2_GPU_0, ""));
+    ignore_all(w);
+    sandbox_stopped(w, "s-u1");
+    sandbox_stopped(w, "s-u3");
+    assert_passes(w, "u2", C2_GPU_0);
+}
+
+/* The agent may be away while pods come. */
+static void what_the_cluster_says_of_one_that_runs_is_stored(void **state)
+{
+    struct world *w = *state;
+
+    of_two_pods(w);
+    ignore_all(w);
+    allocate(w, "c2", NULL, false); /* nobody runs with it: its row comes with who does */
+    expect_nothing(w);
+    allocate(w, "c1", NULL, false);
+    expect_stored(w, "commit claim c1 *");
+    allocate(w, "c1", NULL, false);
+    expect_nothing(w);
+    world_restart(w);
+    runtime_listed(w, "u1/main u2");
+    ignore_all(w);
+    driver_up(w, 1, DRIVER);
+    claim_allocated(w, "c2", "p", "gpu-0"); /* and c1 is there no more */
+    assert_true(create_named(w, 7, "u2", C2_GPU_0, ""));
+}
+
 /* ---- what the runtime cannot resolve ---- */
 
 #define ALL "example.com/dev=all"
@@ -839,6 +891,8 @@ int main(void)
         CLAIMS_TEST(a_pod_of_a_namespace_that_begins_alike_is_another),
         CLAIMS_TEST(who_had_it_before_a_restart_is_asked_for),
         CLAIMS_TEST(what_the_cluster_said_before_a_restart_counts),
+        CLAIMS_TEST(what_is_allocated_no_more_is_with_whom_it_runs),
+        CLAIMS_TEST(what_the_cluster_says_of_one_that_runs_is_stored),
         CLAIMS_TEST(it_is_prepared_anew),
         CLAIMS_TEST(one_that_was_answered_just_now_is_not_prepared_anew),
         CLAIMS_TEST(nor_is_one_that_is_to_be_unprepared),
