@@ -142,6 +142,7 @@ static json_t *user_of(const Checkpoint__V1__ClaimUser *user)
     json_value_set(one, "sandbox", json_value_text(user->sandbox_id));
     json_value_set(one, "container", json_value_text(user->container));
     json_value_set(one, "pod", json_value_text(user->pod));
+    json_value_set(one, "podUid", json_value_text_or_null(user->pod_uid));
     return one;
 }
 

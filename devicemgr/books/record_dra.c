@@ -83,6 +83,7 @@ uint8_t *record_of_claim(const struct claim *claim, const char *boot_id, size_t 
         users[i].sandbox_id = claim->users[i].sandbox_id;
         users[i].container = claim->users[i].container;
         users[i].pod = claim->users[i].pod;
+        users[i].pod_uid = claim->users[i].pod_uid;
         row.users[i] = &users[i];
     }
     *bytes_len = checkpoint__v1__claim__get_packed_size(&row);
@@ -154,7 +155,7 @@ int record_restore_claim(struct claims *claims, uint64_t now_ms, const char *boo
         claim->stored = true;
         for (size_t i = 0; i < row->n_users; i++)
             claim_add_user(claim, row->users[i]->sandbox_id, row->users[i]->container,
-                           row->users[i]->pod, now_ms);
+                           row->users[i]->pod, row->users[i]->pod_uid, now_ms);
         result = 0;
     }
     checkpoint__v1__claim__free_unpacked(row, NULL);

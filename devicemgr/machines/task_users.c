@@ -78,7 +78,7 @@ void task_users_add(struct tasks *tasks, struct claim *claim,
     text_add_words(&pod, request->pod_namespace, TEXT_WORDS_BYTES_MAX);
     text_add(&pod, "/");
     text_add_words(&pod, request->pod_name, TEXT_WORDS_BYTES_MAX);
-    if (claim_add_user(claim, request->sandbox_id, request->container, pod.buf,
+    if (claim_add_user(claim, request->sandbox_id, request->container, pod.buf, request->pod_uid,
                        tasks->state->now_ms))
         dirty_touch_claim(tasks->state, claim);
 }

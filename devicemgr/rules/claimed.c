@@ -111,7 +111,8 @@ static void add_unread(const struct state *state, const struct devicemgr_create 
 
 /* ---- who has them ---- */
 
-/* One whose sandbox nobody knows may be of any pod; its name decides. */
+/* One whose sandbox nobody knows, and whose row is of an earlier release, may be of any pod; its name
+ * decides. */
 static bool is_of_pod(const struct state *state, const struct devicemgr_create *request,
                       const struct claim_user *user)
 {
@@ -122,6 +123,8 @@ static bool is_of_pod(const struct state *state, const struct devicemgr_create *
         return true;
     if (sandbox)
         return strcmp(sandbox->pod->uid, request->pod_uid) == 0;
+    if (user->pod_uid[0] != '\0')
+        return strcmp(user->pod_uid, request->pod_uid) == 0;
     return strncmp(user->pod, request->pod_namespace, len) == 0 && user->pod[len] == '/' &&
            strcmp(user->pod + len + 1, request->pod_name) == 0;
 }

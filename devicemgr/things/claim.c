@@ -122,6 +122,7 @@ void claim_drop_user(struct claim *claim, size_t index)
     free(user->sandbox_id);
     free(user->container);
     free(user->pod);
+    free(user->pod_uid);
     *user = claim->users[--claim->users_len];
 }
 
@@ -295,7 +296,7 @@ bool claim_has_cdi(const struct claim *claim, const char *name)
 }
 
 bool claim_add_user(struct claim *claim, const char *sandbox_id, const char *container,
-                    const char *pod, uint64_t asked_ms)
+                    const char *pod, const char *pod_uid, uint64_t asked_ms)
 {
     for (size_t i = 0; i < claim->users_len; i++) {
         struct claim_user *user = &claim->users[i];
@@ -308,8 +309,9 @@ bool claim_add_user(struct claim *claim, const char *sandbox_id, const char *con
     if (claim->users_len == CLAIM_USERS_MAX)
         return false;
     claim->users = mem_grow(claim->users, claim->users_len, sizeof *claim->users);
-    claim->users[claim->users_len++] = (struct claim_user){
-        mem_strdup(sandbox_id), mem_strdup(container), mem_strdup(pod), asked_ms};
+    claim->users[claim->users_len++] =
+        (struct claim_user){mem_strdup(sandbox_id), mem_strdup(container), mem_strdup(pod),
+                            mem_strdup(pod_uid), asked_ms};
     return true;
 }
 

@@ -42,7 +42,8 @@ struct claims_of;
 struct claim_user {
     char *sandbox_id;
     char *container;
-    char *pod; /* for people: "namespace/name" */
+    char *pod;     /* for people: "namespace/name" */
+    char *pod_uid; /* "": not known */
     uint64_t asked_ms;
 };
 
@@ -159,7 +160,7 @@ bool claim_looks(const struct claim *claim);
 bool claim_has_cdi(const struct claim *claim, const char *name);
 /* Once for each; there is a most of them. Whether it is a new one. All is copied. */
 bool claim_add_user(struct claim *claim, const char *sandbox_id, const char *container,
-                    const char *pod, uint64_t asked_ms);
+                    const char *pod, const char *pod_uid, uint64_t asked_ms);
 void claim_drop_user(struct claim *claim, size_t index);
 /* That another pod may have a device of it is to be told: once, until it is prepared again. */
 bool claim_tell_held_once(struct claim *claim);

@@ -28,6 +28,7 @@ int document_read_driver(const struct reading *at, json_t *value)
     return 0;
 }
 
+/* Earlier releases wrote no podUid. */
 static int read_users(const struct reading *at, const json_t *list, Checkpoint__V1__Claim *row)
 {
     size_t i;
@@ -39,11 +40,14 @@ static int read_users(const struct reading *at, const json_t *list, Checkpoint__
     json_array_foreach(list, i, one)
     {
         Checkpoint__V1__ClaimUser *user = must(malloc(sizeof *user));
+        const json_t *pod_uid = NULL;
 
         checkpoint__v1__claim_user__init(user);
         row->users[row->n_users++] = user;
-        if (reading_unpack(at, one, "{s:s, s:s, s:s}", "sandbox", &user->sandbox_id, "container",
-                           &user->container, "pod", &user->pod) < 0)
+        if (reading_unpack(at, one, "{s:s, s:s, s:s, s?o}", "sandbox", &user->sandbox_id,
+                           "container", &user->container, "pod", &user->pod, "podUid",
+                           &pod_uid) < 0 ||
+            (pod_uid && reading_text_or_empty(at, pod_uid, "podUid", &user->pod_uid) < 0))
             return -1;
     }
     return 0;

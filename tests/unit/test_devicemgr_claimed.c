@@ -6,6 +6,7 @@
 #include "claims_world.h"
 #include "devicemgr/things/claim.h"
 #include "devicemgr/things/limits.h"
+#include "devicemgr/turn/turn.h"
 #include "devicemgr/why.h"
 
 /* What a request names, in its field and in annotations; with blanks between. */
@@ -534,7 +535,8 @@ static void a_pod_of_another_namespace_may_be_hidden(void **state)
     assert_int_equal(logged(w, "pod ns/u1"), 1);
 }
 
-/* Whose sandbox nobody knows any more is told by name, and namespaces may begin alike. */
+/* Whose sandbox nobody knows any more, nor whose uid, as in a row of an earlier release, is told by
+ * name, and namespaces may begin alike. */
 static void a_pod_of_a_namespace_that_begins_alike_is_another(void **state)
 {
     const char *cdi[] = {"example.com/dev=c2-0", "example.com/dev=all"};
@@ -549,6 +551,7 @@ static void a_pod_of_a_namespace_that_begins_alike_is_another(void **state)
 
     of_two_pods(w);
     world_restart(w);
+    claims_find(&w->mgr->state.claims, "c1", DRIVER)->users[0].pod_uid[0] = '\0';
     ignore_all(w);
     driver_up(w, 1, DRIVER);
     both_known(w);
@@ -564,6 +567,34 @@ static void a_pod_of_a_namespace_that_begins_alike_is_another(void **state)
     expect_with(w, "verdict 8 refused 14", "container \"main\" of pod ns/u1", NULL);
     request.pod_namespace = "ns";
     assert_false(devicemgr_create(w->mgr, w->now_ms, 9, &request)); /* made anew */
+}
+
+/* A StatefulSet makes one, when its pod was deleted by force. */
+static void a_pod_of_the_same_name_is_another(void **state)
+{
+    const char *cdi[] = {"example.com/dev=c2-0", "example.com/dev=all"};
+    struct devicemgr_create request = {.sandbox_id = "s-next",
+                                       .pod_uid = "another",
+                                       .pod_namespace = "ns",
+                                       .pod_name = "u1",
+                                       .container = "main",
+                                       .cdi_devices = cdi,
+                                       .cdi_devices_len = 2,
+                                       .deadline_ms = UINT64_MAX};
+    struct world *w = *state;
+
+    of_two_pods(w);
+    both_known(w);
+    world_restart(w); /* which sandbox is whose says the runtime in a moment */
+    ignore_all(w);
+    driver_up(w, 1, DRIVER);
+    both_known(w);
+    assert_true(devicemgr_create(w->mgr, w->now_ms, 7, &request));
+    devicemgr_run(w->mgr);
+    expect_with(w, "verdict 7 refused 14", "container \"main\" of pod ns/u1", NULL);
+    ignore_all(w);
+    request.pod_uid = "u1";
+    assert_false(devicemgr_create(w->mgr, w->now_ms, 8, &request)); /* made anew */
 }
 
 static void who_had_it_before_a_restart_is_asked_for(void **state)
@@ -889,6 +920,7 @@ int main(void)
         CLAIMS_TEST(of_parts_that_nobody_knows_it_is_said_once),
         CLAIMS_TEST(a_pod_of_another_namespace_may_be_hidden),
         CLAIMS_TEST(a_pod_of_a_namespace_that_begins_alike_is_another),
+        CLAIMS_TEST(a_pod_of_the_same_name_is_another),
         CLAIMS_TEST(who_had_it_before_a_restart_is_asked_for),
         CLAIMS_TEST(what_the_cluster_said_before_a_restart_counts),
         CLAIMS_TEST(what_is_allocated_no_more_is_with_whom_it_runs),

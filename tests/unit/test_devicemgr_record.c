@@ -683,8 +683,8 @@ static void a_claim_comes_back_as_it_was(void **state)
     assert_true(claims_set_response(&table, claim, response, sizeof response));
     claim_set_local(claim);
     claim_set_alone(claim);
-    assert_true(claim_add_user(claim, "s1", "main", "ns/web", 5));
-    assert_false(claim_add_user(claim, "s1", "main", "ns/web", 6)); /* once */
+    assert_true(claim_add_user(claim, "s1", "main", "ns/web", "u1", 5));
+    assert_false(claim_add_user(claim, "s1", "main", "ns/web", "u1", 6)); /* once */
     claim_set_prepared(claim, 4);
     claim_set_state(claim, CLAIM_PREPARED, 4);
     bytes = record_of_claim(claim, "boot", &len);
@@ -705,6 +705,7 @@ static void a_claim_comes_back_as_it_was(void **state)
     assert_int_equal(is->users_len, 1);
     assert_string_equal(is->users[0].sandbox_id, "s1");
     assert_string_equal(is->users[0].container, "main");
+    assert_string_equal(is->users[0].pod_uid, "u1");
     assert_string_equal(is->users[0].pod, "ns/web");
     assert_int_equal(is->users[0].asked_ms, 77);
     assert_int_equal(is->since_ms, 77);

@@ -300,9 +300,9 @@ static void there_is_a_most_of_users(void **state)
     (void)state;
     for (int i = 0; i < CLAIM_USERS_MAX; i++) {
         snprintf(name, sizeof name, "c%d", i);
-        assert_true(claim_add_user(&claim, "s", name, "ns/web", 1));
+        assert_true(claim_add_user(&claim, "s", name, "ns/web", "u1", 1));
     }
-    assert_false(claim_add_user(&claim, "s", "more", "ns/web", 1));
+    assert_false(claim_add_user(&claim, "s", "more", "ns/web", "u1", 1));
     assert_int_equal(claim.users_len, CLAIM_USERS_MAX);
     while (claim.users_len > 0)
         claim_drop_user(&claim, 0);

@@ -56,7 +56,8 @@ static const char TEXT[] =
     "  \"name\": \"claim\", \"state\": \"prepared\", \"answer\": \"Zm9vYmE=\","
     "  \"sent\": true, \"unanswered\": true, \"moved\": true, \"local\": true, \"alone\": true,"
     "  \"users\": [{\"sandbox\": \"s\", \"container\": \"main\","
-    "   \"pod\": \"ns/web\"}], \"preparedMs\": 77, \"preparedBoot\": \"a-boot\"},"
+    "   \"pod\": \"ns/web\", \"podUid\": \"p\"}], \"preparedMs\": 77, \"preparedBoot\": "
+    "\"a-boot\"},"
     "  {\"uid\": \"d\", \"driver\": \"d.com\", \"namespace\": null, \"name\": null,"
     "   \"state\": \"sent\", \"answer\": null, \"sent\": false, \"unanswered\": false,"
     "   \"moved\": false, \"local\": false, \"alone\": false,"
@@ -129,7 +130,8 @@ static const struct later {
              {"asks", "earlierBoot", "false"},
              {"asker", "askedMs", "0"},
              {"asker", "orLess", "false"},
-             {"asker", "told", "false"}};
+             {"asker", "told", "false"},
+             {"pod", "podUid", "null"}};
 #define LATER_LEN (sizeof LATER / sizeof LATER[0])
 
 static void add_later(json_t *value)
