@@ -13,7 +13,7 @@
 #define TABLE_SIZE_MASK 0x1f
 #define LITERAL_MASK 0x0f
 #define STRING_MASK 0x7f
-#define CONTINUES 0x80 /* an integer (§5.1) */
+#define CONTINUES 0x80 /* an integer (RFC 7541 §5.1) */
 #define SHIFT_MAX 28   /* nghttp2's, too: of 32 bits */
 
 enum place {

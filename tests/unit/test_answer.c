@@ -46,7 +46,7 @@ static void what_has_no_such_names_is_as_it_was(void **state)
                 "{\"a\":{\"b\":[1,\"x\\\"y\",null,true]},\"c\":-1.5}");
     assert_left("{\"a\": \"data\", \"b\": [\"parameters\", \"data\"]}",
                 "{\"a\":\"data\",\"b\":[\"parameters\",\"data\"]}");
-    assert_left("{\"datas\": 1, \"dat\": 2, \"\": 3}", "{\"datas\":1,\"dat\":2,\"\":3}");
+    assert_left("{\"data2\": 1, \"dat\": 2, \"\": 3}", "{\"data2\":1,\"dat\":2,\"\":3}");
 }
 
 static void what_stands_under_them_is_left_out(void **state)
