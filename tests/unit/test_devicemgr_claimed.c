@@ -565,8 +565,14 @@ static void a_pod_of_a_namespace_that_begins_alike_is_another(void **state)
     assert_true(devicemgr_create(w->mgr, w->now_ms, 8, &request));
     devicemgr_run(w->mgr);
     expect_with(w, "verdict 8 refused 14", "container \"main\" of pod ns/u1", NULL);
+    ignore_all(w);
     request.pod_namespace = "ns";
-    assert_false(devicemgr_create(w->mgr, w->now_ms, 9, &request)); /* made anew */
+    request.pod_name = "u";
+    assert_true(devicemgr_create(w->mgr, w->now_ms, 9, &request));
+    devicemgr_run(w->mgr);
+    expect_with(w, "verdict 9 refused 14", "container \"main\" of pod ns/u1", NULL);
+    request.pod_name = "u1";
+    assert_false(devicemgr_create(w->mgr, w->now_ms, 10, &request)); /* made anew */
 }
 
 /* A StatefulSet makes one, when its pod was deleted by force. */
