@@ -79,9 +79,11 @@ compile() {
     (cd "$build" && eval "$command") >>"$out/compile.log" 2>&1
 }
 
-caught_by() { # the first of these seeds that fails; $1: how many
+# The first of these seeds that fails. A fault may have it play for ever: no longer than 15 minutes of a processor,
+# however long that takes where others have it.
+caught_by() {
     local sim=$1 from=$2 len=$3
-    timeout 900 "$sim" ${WORLD:+--only "$WORLD"} --from "$from" --seeds "$len" --quiet --failures 1 2>&1 |
+    (ulimit -t 900 && exec "$sim" ${WORLD:+--only "$WORLD"} --from "$from" --seeds "$len" --quiet --failures 1) 2>&1 |
         grep -aE '^seed [0-9]+:' | head -n 1
 }
 
