@@ -535,18 +535,37 @@ static void a_pod_of_another_namespace_may_be_hidden(void **state)
     assert_int_equal(logged(w, "pod ns/u1"), 1);
 }
 
+/* Claim c2's container in a sandbox that the runtime has not told of yet. */
+static bool create_next(struct world *w, uint64_t number, const char *uid, const char *name_space,
+                        const char *name)
+{
+    const char *cdi[] = {"example.com/dev=c2-0", "example.com/dev=all"};
+    const struct devicemgr_create request = {.sandbox_id = "s-next",
+                                             .pod_uid = uid,
+                                             .pod_namespace = name_space,
+                                             .pod_name = name,
+                                             .container = "main",
+                                             .cdi_devices = cdi,
+                                             .cdi_devices_len = 2,
+                                             .deadline_ms = UINT64_MAX};
+    bool taken = devicemgr_create(w->mgr, w->now_ms, number, &request);
+
+    devicemgr_run(w->mgr);
+    return taken;
+}
+
+static void next_is_refused(struct world *w, const char *uid, const char *name_space,
+                            const char *name)
+{
+    assert_true(create_next(w, 7, uid, name_space, name));
+    expect_with(w, "verdict 7 refused 14", "container \"main\" of pod ns/u1", NULL);
+    ignore_all(w);
+}
+
 /* Whose sandbox nobody knows any more, nor whose uid, as in a row of an earlier release, is told by
  * name, and namespaces may begin alike. */
 static void a_pod_of_a_namespace_that_begins_alike_is_another(void **state)
 {
-    const char *cdi[] = {"example.com/dev=c2-0", "example.com/dev=all"};
-    struct devicemgr_create request = {.sandbox_id = "s-next",
-                                       .pod_uid = "u1",
-                                       .pod_name = "u1",
-                                       .container = "main",
-                                       .cdi_devices = cdi,
-                                       .cdi_devices_len = 2,
-                                       .deadline_ms = UINT64_MAX};
     struct world *w = *state;
 
     of_two_pods(w);
@@ -556,37 +575,15 @@ static void a_pod_of_a_namespace_that_begins_alike_is_another(void **state)
     driver_up(w, 1, DRIVER);
     both_known(w);
     ignore_all(w);
-    request.pod_namespace = "n";
-    assert_true(devicemgr_create(w->mgr, w->now_ms, 7, &request));
-    devicemgr_run(w->mgr);
-    expect_with(w, "verdict 7 refused 14", "container \"main\" of pod ns/u1", NULL);
-    ignore_all(w);
-    request.pod_namespace = "nsx";
-    assert_true(devicemgr_create(w->mgr, w->now_ms, 8, &request));
-    devicemgr_run(w->mgr);
-    expect_with(w, "verdict 8 refused 14", "container \"main\" of pod ns/u1", NULL);
-    ignore_all(w);
-    request.pod_namespace = "ns";
-    request.pod_name = "u";
-    assert_true(devicemgr_create(w->mgr, w->now_ms, 9, &request));
-    devicemgr_run(w->mgr);
-    expect_with(w, "verdict 9 refused 14", "container \"main\" of pod ns/u1", NULL);
-    request.pod_name = "u1";
-    assert_false(devicemgr_create(w->mgr, w->now_ms, 10, &request)); /* made anew */
+    next_is_refused(w, "u1", "n", "u1");
+    next_is_refused(w, "u1", "nsx", "u1");
+    next_is_refused(w, "u1", "ns", "u");
+    assert_false(create_next(w, 8, "u1", "ns", "u1")); /* made anew */
 }
 
 /* A StatefulSet makes one, when its pod was deleted by force. */
 static void a_pod_of_the_same_name_is_another(void **state)
 {
-    const char *cdi[] = {"example.com/dev=c2-0", "example.com/dev=all"};
-    struct devicemgr_create request = {.sandbox_id = "s-next",
-                                       .pod_uid = "another",
-                                       .pod_namespace = "ns",
-                                       .pod_name = "u1",
-                                       .container = "main",
-                                       .cdi_devices = cdi,
-                                       .cdi_devices_len = 2,
-                                       .deadline_ms = UINT64_MAX};
     struct world *w = *state;
 
     of_two_pods(w);
@@ -595,12 +592,8 @@ static void a_pod_of_the_same_name_is_another(void **state)
     ignore_all(w);
     driver_up(w, 1, DRIVER);
     both_known(w);
-    assert_true(devicemgr_create(w->mgr, w->now_ms, 7, &request));
-    devicemgr_run(w->mgr);
-    expect_with(w, "verdict 7 refused 14", "container \"main\" of pod ns/u1", NULL);
-    ignore_all(w);
-    request.pod_uid = "u1";
-    assert_false(devicemgr_create(w->mgr, w->now_ms, 8, &request)); /* made anew */
+    next_is_refused(w, "another", "ns", "u1");
+    assert_false(create_next(w, 8, "u1", "ns", "u1")); /* made anew */
 }
 
 static void who_had_it_before_a_restart_is_asked_for(void **state)

@@ -24,6 +24,7 @@
 #include "shim/log.h"
 #include "shim/relay/frame.h"
 #include "shim/relay/relay.h"
+#include "under_valgrind.h"
 
 #define GUARD_MS 20000
 
@@ -163,14 +164,6 @@ static void without_memory_a_client_waits(void **state)
         assert_true(failed || n > 1);
     }
     alloc_fail_at(0);
-}
-
-/* Which takes a connection, and closes it, where the kernel would have said EMFILE. */
-static bool under_valgrind(void)
-{
-    const char *preload = getenv("LD_PRELOAD");
-
-    return preload && strstr(preload, "vgpreload");
 }
 
 /* libuv's own listening would try on and on, and no call of others have its turn. */

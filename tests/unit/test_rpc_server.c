@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "cri-proto/deviceplugin_v1beta1.pb-c.h"
+#include "under_valgrind.h"
 
 #define ALARM_S 60
 
@@ -85,14 +86,6 @@ static void a_connection_is_idle_when_its_calls_are_over(void **state)
     raw_close(first);
     end(f);
     free(first);
-}
-
-/* Which takes a connection, and closes it, where the kernel would have said EMFILE. */
-static bool under_valgrind(void)
-{
-    const char *preload = getenv("LD_PRELOAD");
-
-    return preload && strstr(preload, "vgpreload");
 }
 
 /* libuv's own listening would try on and on, and no timer nor other connection have its turn. */
