@@ -229,7 +229,7 @@ void kept_connection_used(struct kept_connection *connection)
 
 /* ---- life ---- */
 
-/* Takes `kept`, also on failure. 0 or a negative errno. */
+/* Takes `kept`, on success only. 0 or a negative errno. */
 static int begin(const struct kept_service *service, struct kept_socket *kept, bool resumed,
                  struct kept_connections *connections)
 {
@@ -252,8 +252,6 @@ static int begin(const struct kept_service *service, struct kept_socket *kept, b
         if (connection)
             h2_reader_fini(&connection->reader);
         free(connection);
-        shutdown(kept_socket_fd(kept, KEPT_SOCKET), SHUT_RDWR);
-        kept_socket_free(kept);
         return err;
     }
     if (resumed)
@@ -274,13 +272,13 @@ int kept_connection_new(const struct kept_service *service, int fd,
     struct kept_socket *kept;
     int err = kept_socket_new(fd, &H2_KEPT, &kept);
 
-    if (err) {
-        close(fd);
+    if (err)
         return err;
-    }
     h2_begin(kept);
     err = begin(service, kept, false, connections);
-    if (!err)
+    if (err)
+        kept_socket_give_back(kept);
+    else
         store(LIST_FIRST(connections));
     return err;
 }
@@ -331,13 +329,15 @@ static int resume(const struct kept_service *service, const int fds[KEPT_DESCRIP
     struct kept_socket *kept;
     int err = whole ? kept_socket_resume(fds, &H2_KEPT, &kept) : -ENOENT;
 
-    if (!err && !h2_can_go_on(kept, service->methods_len)) {
-        shutdown(fds[KEPT_SOCKET], SHUT_RDWR);
-        kept_socket_free(kept);
-        return -EPROTO;
+    if (!err) {
+        err = h2_can_go_on(kept, service->methods_len) ? begin(service, kept, true, connections)
+                                                       : -EPROTO;
+        if (err) {
+            shutdown(fds[KEPT_SOCKET], SHUT_RDWR);
+            kept_socket_free(kept);
+        }
+        return err;
     }
-    if (!err)
-        return begin(service, kept, true, connections);
     if (fds[KEPT_SOCKET] >= 0)
         shutdown(fds[KEPT_SOCKET], SHUT_RDWR);
     for (int i = 0; i < KEPT_DESCRIPTORS; i++) {

@@ -34,7 +34,7 @@ struct kept_service {
     void *gone_user;
 };
 
-/* On the connected socket `fd`, taken also on failure. 0 or a negative errno. */
+/* On the connected socket `fd`, which on failure stays the caller's. 0 or a negative errno. */
 int kept_connection_new(const struct kept_service *service, int fd,
                         struct kept_connections *connections) __attribute__((warn_unused_result));
 

@@ -1,15 +1,13 @@
 #include "shim/bridge/kept_server.h"
 
-#include <errno.h>
-#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include "shim/bridge/kept_connection.h"
 #include "shim/bridge/limits.h"
 #include "shim/log.h"
+#include "shim/rpc/acceptor.h"
 #include "shim/rpc/stored_listener.h"
 
 struct kept_server {
@@ -17,10 +15,8 @@ struct kept_server {
     struct socket_file file;
     struct stored_listener stored;
     const char **paths;
-    int fd;          /* listening; -1: none */
-    uv_poll_t *poll; /* of it */
-    uv_timer_t
-        timer; /* settled; or, later, a connection could not be taken, or there was no room */
+    struct acceptor *acceptor; /* NULL: nobody listens */
+    uv_timer_t settling;
     struct kept_connections connections;
     size_t len;
     unsigned handles; /* not closed */
@@ -40,132 +36,84 @@ static void maybe_free(struct kept_server *server)
     free(server);
 }
 
-static void on_timer_closed(uv_handle_t *handle)
+static void on_handle_closed(struct kept_server *server)
 {
-    struct kept_server *server = handle->data;
-
     server->handles--;
     maybe_free(server);
 }
 
-static void on_poll_closed(uv_handle_t *handle)
+static void on_timer_closed(uv_handle_t *handle)
 {
-    struct kept_server *server = handle->data;
+    on_handle_closed(handle->data);
+}
 
-    free(handle);
-    server->handles--;
-    maybe_free(server);
+static void on_acceptor_closed(void *user)
+{
+    on_handle_closed(user);
 }
 
 /* ---- who comes ---- */
-
-static void accept_waiting(struct kept_server *server);
-
-static void on_listener(uv_poll_t *poll, int status, int events)
-{
-    (void)events;
-    if (status == 0)
-        accept_waiting(poll->data);
-}
-
-static void listen_on(struct kept_server *server, bool on)
-{
-    if (!server->poll)
-        return;
-    if (on)
-        uv_poll_start(server->poll, UV_READABLE, on_listener);
-    else
-        uv_poll_stop(server->poll);
-}
 
 static void on_gone(void *user)
 {
     struct kept_server *server = user;
 
-    if (server->len-- == KEPT_CONNECTIONS_MAX)
-        listen_on(server, true);
-    maybe_free(server);
+    server->len--;
+    if (server->closing)
+        maybe_free(server);
+    else
+        acceptor_go_on(server->acceptor);
 }
 
-static void on_timer(uv_timer_t *timer);
-
-static void pause_accepting(struct kept_server *server)
-{
-    listen_on(server, false);
-    if (server->settled)
-        uv_timer_start(&server->timer, on_timer, KEPT_ACCEPT_AGAIN_MS, 0);
-}
-
-/* Whoever forgets to close his connections must not keep the kubelet out. */
-static void make_room(struct kept_server *server)
-{
-    struct pollfd waiting = {.fd = server->fd, .events = POLLIN};
-
-    if (poll(&waiting, 1, 0) <= 0 || !kept_connections_make_room(&server->connections))
-        pause_accepting(server);
-}
-
-static void on_timer(uv_timer_t *timer)
+static void on_settled(uv_timer_t *timer)
 {
     struct kept_server *server = timer->data;
 
-    if (!server->settled)
-        kept_connections_settled(&server->connections);
+    kept_connections_settled(&server->connections);
     server->settled = true;
-    if (server->len < KEPT_CONNECTIONS_MAX)
-        listen_on(server, true);
-    else
-        make_room(server);
 }
 
-static void accept_waiting(struct kept_server *server)
+/* Whoever forgets to close his connections must not keep the kubelet out. */
+static bool has_room(void *user)
 {
-    while (server->len < KEPT_CONNECTIONS_MAX) {
-        int fd = accept4(server->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC), err;
+    struct kept_server *server = user;
+    bool room = server->len < KEPT_CONNECTIONS_MAX;
 
-        if (fd < 0 && (errno == EAGAIN || errno == EINTR || errno == ECONNABORTED))
-            return;
-        err = fd < 0 ? -errno : kept_connection_new(&server->service, fd, &server->connections);
-        if (err) {
-            log_warning("%s: cannot take a connection: %s", socket_file_path(&server->file),
-                        strerror(-err));
-            pause_accepting(server);
-            return;
-        }
+    if (!room && server->settled)
+        kept_connections_make_room(&server->connections);
+    return room;
+}
+
+static int take_client(void *user, int fd)
+{
+    struct kept_server *server = user;
+    int err = kept_connection_new(&server->service, fd, &server->connections);
+
+    if (!err)
         server->len++;
-    }
-    listen_on(server, false);
-    make_room(server);
+    return err;
 }
 
 /* ---- listening ---- */
 
-static void listener_close(struct kept_server *server)
+/* On the listening `fd`, which it takes also on failure. The one from before goes when there is a new
+ * one, and not sooner: it may be the one that still works. */
+static int accept_from(struct kept_server *server, int fd)
 {
-    if (server->fd < 0)
-        return;
-    uv_close((uv_handle_t *)server->poll, on_poll_closed);
-    close(server->fd);
-    server->poll = NULL;
-    server->fd = -1;
-}
-
-/* Takes the listening `fd`, also on failure. 0 or a negative errno. */
-static int listener_open(struct kept_server *server, int fd)
-{
-    uv_poll_t *poll = malloc(sizeof *poll);
-    int err = poll ? uv_poll_init(server->service.loop, poll, fd) : -ENOMEM;
+    const struct acceptor_owner owner = {.name = socket_file_path(&server->file),
+                                         .user = server,
+                                         .has_room = has_room,
+                                         .take = take_client,
+                                         .closed = on_acceptor_closed};
+    struct acceptor *before = server->acceptor;
+    int err = acceptor_open(server->service.loop, fd, &owner, &server->acceptor);
 
     if (err) {
-        free(poll);
-        close(fd);
+        socket_file_remove(&server->file);
         return err;
     }
-    poll->data = server;
-    server->poll = poll;
-    server->fd = fd;
     server->handles++;
-    listen_on(server, server->len < KEPT_CONNECTIONS_MAX);
+    acceptor_close(before);
     return 0;
 }
 
@@ -176,22 +124,16 @@ static void store_listener(struct kept_server *server)
     if (!server->service.store)
         return;
     socket_file_tag(&server->file, tag);
-    stored_listener_put(&server->stored, server->fd, tag);
+    stored_listener_put(&server->stored, acceptor_fd(server->acceptor), tag);
 }
 
-/* The listener from before goes when there is a new one, and not sooner: it may be the one that
- * still works. */
 int kept_server_listen(struct kept_server *server)
 {
-    bool there = server->fd >= 0 && socket_file_there(&server->file);
+    bool there = server->acceptor && socket_file_there(&server->file);
     int fd, err = there ? 0 : socket_file_make(&server->file, &fd);
 
-    if (!there && !err) {
-        listener_close(server);
-        err = listener_open(server, fd);
-        if (err)
-            socket_file_remove(&server->file);
-    }
+    if (!there && !err)
+        err = accept_from(server, fd);
     if (err)
         return err;
     store_listener(server);
@@ -208,8 +150,7 @@ static void resume_listener(struct kept_server *server)
     if (!socket_file_resume(&server->file, tag)) {
         close(fd);
         stored_listener_forget(&server->stored);
-    } else if (listener_open(server, fd) < 0) {
-        socket_file_remove(&server->file);
+    } else if (accept_from(server, fd) < 0) {
         stored_listener_forget(&server->stored);
     } else {
         log_debug("%s: goes on", server->service.name);
@@ -242,11 +183,10 @@ struct kept_server *kept_server_new(uv_loop_t *loop, const struct socket_place *
                                             .gone = on_gone,
                                             .gone_user = server};
     server->paths = paths;
-    server->fd = -1;
     LIST_INIT(&server->connections);
     stored_listener_init(&server->stored, store, place->name);
-    uv_timer_init(loop, &server->timer);
-    server->timer.data = server;
+    uv_timer_init(loop, &server->settling);
+    server->settling.data = server;
     server->handles = 1;
     return server;
 }
@@ -261,7 +201,7 @@ void kept_server_go_on(struct kept_server *server)
         server->ended_ms = uv_now(server->service.loop);
     }
     resume_listener(server);
-    uv_timer_start(&server->timer, on_timer, KEPT_SETTLED_MS, 0);
+    uv_timer_start(&server->settling, on_settled, KEPT_SETTLED_MS, 0);
     kept_connections_go_on(&server->connections);
 }
 
@@ -295,11 +235,11 @@ void kept_server_close(struct kept_server *server, bool leaves)
         /* The name goes before the socket does: what is served there later is not ours to
          * remove. */
         socket_file_remove(&server->file);
-        stored_listener_end(&server->stored, server->fd);
+        stored_listener_end(&server->stored, acceptor_fd(server->acceptor));
         kept_server_disconnect(server);
     }
     while (!LIST_EMPTY(&server->connections))
         kept_connection_leave(LIST_FIRST(&server->connections));
-    listener_close(server);
-    uv_close((uv_handle_t *)&server->timer, on_timer_closed);
+    acceptor_close(server->acceptor);
+    uv_close((uv_handle_t *)&server->settling, on_timer_closed);
 }

@@ -82,6 +82,12 @@ void kept_socket_free(struct kept_socket *kept)
     free(kept);
 }
 
+void kept_socket_give_back(struct kept_socket *kept)
+{
+    kept->fds[KEPT_SOCKET] = -1;
+    kept_socket_free(kept);
+}
+
 uint64_t kept_socket_cookie(const struct kept_socket *kept)
 {
     return kept->memory.root->cookie;

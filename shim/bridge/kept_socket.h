@@ -79,6 +79,8 @@ void kept_socket_settled(struct kept_socket *kept);
 
 /* Closes this process' descriptors. Accepts NULL. */
 void kept_socket_free(struct kept_socket *kept);
+/* The same, but for the socket: it is the caller's. */
+void kept_socket_give_back(struct kept_socket *kept);
 
 /* The socket's number in this boot: no other has it. */
 uint64_t kept_socket_cookie(const struct kept_socket *kept);

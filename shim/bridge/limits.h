@@ -38,8 +38,6 @@
  * of all sockets together: four of the largest. The kubelet asks for one container at a time. Beyond,
  * the connection that holds most of it ends: this memory outlives the process. */
 #define KEPT_HELD_BYTES_MAX ((size_t)64 * 1024 * 1024)
-/* When a connection that could not be taken is tried again. */
-#define KEPT_ACCEPT_AGAIN_MS 1000
 /* A process that has lived so long with what it took over is not killed by it. */
 #define KEPT_SETTLED_MS 10
 /* A kubelet whose connection to the process before was ended may be at work on what that one had

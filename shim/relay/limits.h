@@ -71,8 +71,6 @@
 /* How often a client is looked at that has shut down its sending side, or of which nothing is read
  * while the runtime takes nothing. */
 #define RELAY_LOOK_MS 1000
-/* When a connection that could not be taken is tried again. */
-#define RELAY_ACCEPT_RETRY_MS 100
 /* How long bytes for an end that does not read are kept after the other end is gone. */
 #define RELAY_LINGER_MS 2000
 

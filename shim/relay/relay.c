@@ -17,35 +17,22 @@
 #include "shim/program.h"
 #include "shim/relay/connection.h"
 #include "shim/relay/limits.h"
+#include "shim/rpc/acceptor.h"
 #include "shim/rpc/socket_file.h"
 #include "shim/rpc/stored_listener.h"
 
 #define BACKLOG 511
-/* Clients taken in a row. */
-#define ACCEPTS_MAX 64
 #define SOCKET_DIRECTORY_MODE 0755
 /* Among the listeners in the store. */
 #define STORED_NAME "cri"
 
-/* Not a listening stream of libuv's: that one tries on and on while accept(2) fails, for want of
- * descriptors or memory, and nothing else gets its turn. */
-struct listener {
-    uv_poll_t poll;
-    int fd;
-    struct relay *relay;
-    int client;  /* accepted, and waits for memory; -1: none */
-    bool paused; /* until `retry` */
-    bool told;   /* why */
-};
-
 struct relay {
     struct connection_world world;
-    struct listener *passed;       /* the service manager's listening socket; NULL: there is none */
-    struct listener *own;          /* bound by us; NULL: not yet, or not needed */
+    struct acceptor *passed;       /* the service manager's listening socket; NULL: there is none */
+    struct acceptor *own;          /* bound by us; NULL: not yet, or not needed */
     struct stored_listener stored; /* `own`, as the service manager keeps it */
     struct socket_file file;       /* where clients connect; no path: a passed socket has none */
     uv_timer_t drain;
-    uv_timer_t retry; /* of connections that could not be taken */
     const char *runtime_path;
     struct calls *calls;
     struct connection *connections;
@@ -118,127 +105,49 @@ static void link_one(struct relay *relay, struct connection *c, uint64_t *counte
     ++*counted;
 }
 
-static void on_retry(uv_timer_t *timer);
-
-/* Nobody is taken for a while. Told once, until it goes on. */
-static void pause_accepting(struct listener *listener, const char *why)
+static int take_client(void *user, int fd)
 {
-    if (!listener->told)
-        log_error("relay: a client waits: %s", why);
-    listener->told = listener->paused = true;
-    uv_poll_stop(&listener->poll);
-    uv_timer_start(&listener->relay->retry, on_retry, RELAY_ACCEPT_RETRY_MS, 0);
-}
+    struct relay *relay = user;
+    struct connection *c = connection_accept(&relay->world, fd, relay->runtime_path);
 
-/* Whether one more may wait. */
-static bool accept_next(struct listener *listener)
-{
-    struct relay *relay = listener->relay;
-    struct connection *c;
-
-    if (listener->client < 0)
-        listener->client = accept4(listener->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
-    if (listener->client < 0) {
-        if (errno != EAGAIN && errno != EINTR && errno != ECONNABORTED)
-            pause_accepting(listener, strerror(errno));
-        return false;
-    }
-    c = connection_accept(&relay->world, listener->client, relay->runtime_path);
-    if (!c) {
-        pause_accepting(listener, "out of memory");
-        return false;
-    }
-    listener->client = -1;
-    listener->told = false;
+    if (!c)
+        return -ENOMEM;
     link_one(relay, c, &relay->counts.accepted);
-    return true;
-}
-
-static void on_client(uv_poll_t *poll, int status, int events)
-{
-    struct listener *listener = poll->data;
-
-    (void)events;
-    if (status < 0) /* libuv has stopped to look */
-        pause_accepting(listener, uv_strerror(status));
-    for (int i = 0; i < ACCEPTS_MAX && !listener->paused && accept_next(listener); i++)
-        ;
-}
-
-static void go_on_accepting(struct listener *listener)
-{
-    if (!listener || !listener->paused)
-        return;
-    listener->paused = false;
-    uv_poll_start(&listener->poll, UV_READABLE, on_client);
-    if (listener->client >= 0)
-        accept_next(listener);
-}
-
-static void on_retry(uv_timer_t *timer)
-{
-    struct relay *relay = timer->data;
-
-    go_on_accepting(relay->own);
-    go_on_accepting(relay->passed);
+    return 0;
 }
 
 /* ---- listening ---- */
 
-static void on_listener_closed(uv_handle_t *handle)
+static void on_acceptor_closed(void *user)
 {
-    struct listener *listener = handle->data;
-    struct relay *relay = listener->relay;
+    struct relay *relay = user;
 
-    free(listener);
     relay->handles--;
     finish_if_empty(relay);
 }
 
-static void listener_close(struct listener *listener)
-{
-    if (!listener)
-        return;
-    uv_close((uv_handle_t *)&listener->poll, on_listener_closed);
-    close(listener->fd);
-    if (listener->client >= 0)
-        close(listener->client);
-}
-
 /* Takes `fd`, also on failure. */
-static int listener_open(struct relay *relay, int fd, struct listener **out)
+static int accept_from(struct relay *relay, int fd, struct acceptor **out)
 {
-    struct listener *listener = calloc(1, sizeof *listener);
-    int err = !listener ? -ENOMEM : listen(fd, BACKLOG) < 0 ? -errno : 0;
+    const struct acceptor_owner owner = {
+        .name = "relay", .user = relay, .take = take_client, .closed = on_acceptor_closed};
+    int err = listen(fd, BACKLOG) < 0 ? -errno : 0;
 
-    if (!err)
-        err = uv_poll_init(relay->world.loop, &listener->poll, fd);
     if (err) {
-        free(listener);
         close(fd);
         return err;
     }
-    relay->handles++;
-    listener->poll.data = listener;
-    listener->fd = fd;
-    listener->relay = relay;
-    listener->client = -1;
-    uv_poll_start(&listener->poll, UV_READABLE, on_client);
-    *out = listener;
-    return 0;
-}
-
-/* -1: there is none. */
-static int own_fd(const struct relay *relay)
-{
-    return relay->own ? relay->own->fd : -1;
+    err = acceptor_open(relay->world.loop, fd, &owner, out);
+    if (!err)
+        relay->handles++;
+    return err;
 }
 
 /* The service manager is to keep what we listen with. */
 static void store_own(struct relay *relay)
 {
     char tag[SOCKET_FILE_TAG_BYTES_MAX];
-    int fd = own_fd(relay);
+    int fd = acceptor_fd(relay->own);
 
     if (fd < 0)
         return;
@@ -257,7 +166,7 @@ static void resume_own(struct relay *relay)
     if (!socket_file_path(&relay->file) || !socket_file_resume(&relay->file, tag)) {
         stored_listener_end(&relay->stored, fd);
         close(fd);
-    } else if (listener_open(relay, fd, &relay->own) < 0) {
+    } else if (accept_from(relay, fd, &relay->own) < 0) {
         stored_listener_forget(&relay->stored);
     } else {
         log_debug("%s: goes on", socket_file_path(&relay->file));
@@ -267,7 +176,7 @@ static void resume_own(struct relay *relay)
 int relay_listen(void *user)
 {
     struct relay *relay = user;
-    struct listener *before = relay->own;
+    struct acceptor *before = relay->own;
     int fd, err;
 
     if ((relay->passed || relay->own) &&
@@ -278,12 +187,12 @@ int relay_listen(void *user)
     err = socket_file_make(&relay->file, &fd);
     if (err)
         return err;
-    err = listener_open(relay, fd, &relay->own);
+    err = accept_from(relay, fd, &relay->own);
     if (err) {
         socket_file_remove(&relay->file);
         return err;
     }
-    listener_close(before);
+    acceptor_close(before);
     store_own(relay);
     return 1;
 }
@@ -318,7 +227,7 @@ static int take_passed(struct relay *relay, int fd)
         close(fd);
         return err;
     }
-    err = listener_open(relay, fd, &relay->passed);
+    err = accept_from(relay, fd, &relay->passed);
     if (!err && bound)
         socket_file_adopt(&relay->file, fd);
     return err;
@@ -363,9 +272,7 @@ struct relay *relay_start(uv_loop_t *loop, const char *listen_path, int fd, stru
     relay->calls = calls;
     uv_timer_init(loop, &relay->drain);
     relay->drain.data = relay;
-    uv_timer_init(loop, &relay->retry);
-    relay->retry.data = relay;
-    relay->handles = 2;
+    relay->handles = 1;
     stored_listener_init(&relay->stored, store, STORED_NAME);
     err = fd < 0 ? file_init(relay, listen_path) : take_passed(relay, fd);
     if (err) {
@@ -412,11 +319,10 @@ void relay_stop(struct relay *relay, uint64_t drain_ms, void (*done)(void *user)
     relay->done = done;
     relay->done_user = user;
     socket_file_remove(&relay->file);
-    stored_listener_end(&relay->stored, own_fd(relay));
-    listener_close(relay->own);
-    listener_close(relay->passed);
+    stored_listener_end(&relay->stored, acceptor_fd(relay->own));
+    acceptor_close(relay->own);
+    acceptor_close(relay->passed);
     relay->own = relay->passed = NULL;
-    uv_close((uv_handle_t *)&relay->retry, on_handle_closed);
     for (struct connection *c = relay->connections; c; c = connection_next(c)) {
         if (!leave || !connection_leave(c, until_ns))
             connection_drain(c);

@@ -1,5 +1,6 @@
 # shim_rpc: gRPC over unix sockets, both roles.
 add_library(shim_rpc STATIC
+    ${CMAKE_CURRENT_LIST_DIR}/acceptor.c
     ${CMAKE_CURRENT_LIST_DIR}/call.c
     ${CMAKE_CURRENT_LIST_DIR}/caller.c
     ${CMAKE_CURRENT_LIST_DIR}/channel.c

@@ -6,6 +6,7 @@ add_library(test_rpc_served STATIC test_rpc_served.c)
 target_link_libraries(test_rpc_served PUBLIC test_rpc_fixture cri_proto PRIVATE shim_warnings)
 
 unit_test(test_rpc_connect test_rpc_connect.c test_rpc_fixture)
+unit_test(test_rpc_acceptor test_rpc_acceptor.c shim_rpc shim_log)
 unit_test(test_rpc_listen test_rpc_listen.c shim_rpc)
 unit_test(test_socket_file test_socket_file.c shim_rpc)
 unit_test(test_keeper test_keeper.c test_rpc_fixture shim_log)

@@ -3,6 +3,7 @@
 #include "tests/unit/test_wait.h"
 
 #include <errno.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
@@ -236,6 +237,31 @@ static void who_asks_for_nothing_goes_for_another(void **state)
     WAIT(f->world, !kept_server_is_connected(f->server));
 }
 
+/* Accepted, but there is no descriptor for what is kept of it. */
+static void a_connection_waits_for_a_descriptor_of_its_memory(void **state)
+{
+    struct fixture *f = *state;
+    struct rlimit before, one;
+    int first = f->fd, next;
+
+    call(f); /* what is opened on the way is open */
+    kept_call_finish(f->call, RPC_OK, NULL);
+    f->fd = connect_to(f);
+    next = dup(f->fd);
+    close(next);
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+    one = (struct rlimit){.rlim_cur = (rlim_t)next + 1, .rlim_max = before.rlim_max};
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &one), 0);
+    for (int i = 0; i < 3; i++)
+        uv_run(&f->world->loop, UV_RUN_NOWAIT);
+    assert_false(is_ended(f->fd));
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
+    f->call = NULL;
+    call(f);
+    kept_call_finish(f->call, RPC_OK, NULL);
+    close(first);
+}
+
 /* Whether it was sent this; all that it was sent is read. */
 static bool manager_has(const struct fixture *f, const char *text)
 {
@@ -275,6 +301,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(goes_before_it_is_answered, setup, teardown),
         cmocka_unit_test_setup_teardown(who_holds_most_goes, setup, teardown),
         cmocka_unit_test_setup_teardown(who_asks_for_nothing_goes_for_another, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_connection_waits_for_a_descriptor_of_its_memory, setup,
+                                        teardown),
         cmocka_unit_test_setup_teardown(a_manager_that_did_not_read_is_told_with_the_next_bytes,
                                         setup_kept, teardown),
     };

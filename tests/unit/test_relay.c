@@ -13,7 +13,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
@@ -24,7 +23,6 @@
 #include "shim/log.h"
 #include "shim/relay/frame.h"
 #include "shim/relay/relay.h"
-#include "under_valgrind.h"
 
 #define GUARD_MS 20000
 
@@ -166,41 +164,6 @@ static void without_memory_a_client_waits(void **state)
     alloc_fail_at(0);
 }
 
-/* libuv's own listening would try on and on, and no call of others have its turn. */
-static void without_a_descriptor_a_client_waits_and_nobody_else(void **state)
-{
-    struct world *w = *state;
-    struct sockaddr_un front = {.sun_family = AF_UNIX};
-    int first = unix_socket(w->front, false), server = runtime_accepts(w);
-    int second = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0), other;
-    struct rlimit before, none;
-    char preface[FRAME_PREFACE_BYTES];
-
-    if (under_valgrind()) {
-        close(first);
-        close(server);
-        close(second);
-        skip();
-    }
-    memcpy(front.sun_path, w->front, sizeof w->front);
-    assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
-    none = (struct rlimit){.rlim_cur = 1, .rlim_max = before.rlim_max};
-    assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
-    alarm(GUARD_MS / 1000);
-    assert_int_equal(connect(second, (struct sockaddr *)&front, sizeof front), 0);
-    uv_run(&w->loop, UV_RUN_ONCE);
-    assert_int_equal(send(first, FRAME_PREFACE, sizeof preface, 0), sizeof preface);
-    while (recv(server, preface, sizeof preface, 0) != sizeof preface)
-        uv_run(&w->loop, UV_RUN_ONCE);
-    assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
-    other = runtime_accepts(w);
-    alarm(0);
-    close(first);
-    close(second);
-    close(server);
-    close(other);
-}
-
 /* Stopped while a client waits for memory. */
 static void stopped_without_memory(void **state)
 {
@@ -223,7 +186,6 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(without_memory_a_client_waits),
         TEST(stopped_without_memory),
-        TEST(without_a_descriptor_a_client_waits_and_nobody_else),
     };
 
     log_set_level(0); /* the tests provoke errors */

@@ -1,16 +1,10 @@
 /* shim/rpc/server.c: its socket and its clients, which speak raw bytes. */
 #include "tests/unit/test_rpc_asked.h"
 
-#include <errno.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include "cri-proto/deviceplugin_v1beta1.pb-c.h"
-#include "under_valgrind.h"
-
-#define ALARM_S 60
 
 static const struct rpc_limits ONE_CONNECTION = {
     .connections = 1, .request_bytes = 1024, .queue_bytes = 1024};
@@ -86,38 +80,6 @@ static void a_connection_is_idle_when_its_calls_are_over(void **state)
     raw_close(first);
     end(f);
     free(first);
-}
-
-/* libuv's own listening would try on and on, and no timer nor other connection have its turn. */
-static void without_a_descriptor_a_connection_waits_and_nothing_else(void **state)
-{
-    struct fixture *f = *state;
-    struct sockaddr_un address = {.sun_family = AF_UNIX};
-    int waiting = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    struct rlimit before, none;
-    uint8_t byte;
-
-    if (under_valgrind()) {
-        close(waiting);
-        skip();
-    }
-    snprintf(address.sun_path, sizeof address.sun_path, "%s", f->world->path);
-    ask_taken(f);
-    assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
-    none = (struct rlimit){.rlim_cur = 1, .rlim_max = before.rlim_max};
-    assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
-    alarm(ALARM_S);
-    assert_int_equal(connect(waiting, (struct sockaddr *)&address, sizeof address), 0);
-    world_settle(f->world);
-    rpc_incoming_finish(f->served.call, RPC_OK, NULL);
-    world_wait(f->world, &f->raw->request_whole); /* its answer */
-    assert_int_equal(recv(waiting, &byte, 1, 0), -1);
-    assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
-    while (recv(waiting, &byte, 1, 0) < 0) /* the server's SETTINGS */
-        uv_run(&f->world->loop, UV_RUN_ONCE);
-    alarm(0);
-    close(waiting);
-    end(f);
 }
 
 static void the_socket_is_private_and_goes_with_the_server(void **state)
@@ -277,7 +239,6 @@ int main(void)
         TEST(more_connections_than_it_takes_wait),
         TEST(idle_connections_do_not_keep_others_out),
         TEST(a_connection_is_idle_when_its_calls_are_over),
-        TEST(without_a_descriptor_a_connection_waits_and_nothing_else),
         TEST(a_request_over_what_the_owner_allows_is_refused),
         TEST(more_answers_than_the_owner_allows_are_not_taken),
         TEST(a_private_server_answers_no_stranger),
