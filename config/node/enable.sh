@@ -130,7 +130,8 @@ plan_kubelet() {
     if [ -z "${original[$kubelet_drop_in]:-}" ] && grep -qsx "$DROP_IN_BEGINS.*" "$root$kubelet_drop_in"; then
         claim "$kubelet_drop_in"
     fi
-    change_unless_edited "$kubelet_drop_in" "$work/drop-in" 644
+    wish_unless_edited "$kubelet_drop_in" "$work/drop-in" 644
+    plan_wishes # whether it is a change is asked next
     if is_changed "$kubelet_drop_in" && exists "$root$kubelet_drop_in" &&
         [ "$kubelet_restarts" = yes ]; then
         say "$kubelet_exec_from: another ExecStart= than at the last install; it is taken over"

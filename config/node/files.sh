@@ -185,12 +185,6 @@ plan_wishes() {
     wish_paths=() wish_places=() wish_goals=() wish_modes=() wish_keeps=()
 }
 
-# change_unless_edited PATH GOAL [MODE]: at once.
-change_unless_edited() {
-    wish_unless_edited "$@"
-    plan_wishes
-}
-
 is_planned() {
     local path
     for path in "${change_paths[@]}"; do
