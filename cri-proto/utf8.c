@@ -42,7 +42,13 @@ size_t utf8_control_bytes(const char *text, size_t len)
         return 0;
     if (s[0] < ' ' || s[0] == 0x7f)
         return 1;
-    return s[0] == 0xc2 && len > 1 && s[1] >= 0x80 && s[1] < 0xa0 ? 2 : 0;
+    if (s[0] == 0xc2)
+        return len > 1 && s[1] >= 0x80 && s[1] < 0xa0 ? 2 : 0;
+    if (s[0] != 0xe2 || len < 3)
+        return 0;
+    if (s[1] == 0x80)
+        return s[2] >= 0xa8 && s[2] <= 0xae ? 3 : 0;
+    return s[1] == 0x81 && s[2] >= 0xa6 && s[2] <= 0xa9 ? 3 : 0;
 }
 
 bool utf8_is_text(const char *text)

@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <limits.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -141,6 +142,30 @@ static void put_machine(struct support *support)
 
 /* ---- the command ---- */
 
+/* What is written; NULL: nothing is. */
+static const char *volatile unfinished;
+
+/* A part of it would be in the way of the next. */
+static void on_interrupt(int signal_number)
+{
+    if (unfinished)
+        unlink(unfinished);
+    raise(signal_number); /* by now it ends the process, as it would have */
+}
+
+static void take_care_of(const char *path)
+{
+    static const int SIGNALS[] = {SIGHUP, SIGINT, SIGTERM};
+    struct sigaction action = {.sa_handler = on_interrupt, .sa_flags = (int)SA_RESETHAND}, before;
+
+    unfinished = path;
+    for (size_t i = 0; i < sizeof SIGNALS / sizeof *SIGNALS; i++) {
+        sigaction(SIGNALS[i], NULL, &before);
+        if (before.sa_handler == SIG_DFL)
+            sigaction(SIGNALS[i], &action, NULL);
+    }
+}
+
 static void name_it(char out[static NAME_BYTES_MAX])
 {
     char host[HOST_NAME_MAX + 1] = "", when[32];
@@ -173,12 +198,14 @@ static bool run(const struct command_run *command_run, struct client_failure *fa
     support.archive = archive_new(path, name);
     if (!support.archive)
         return fail(failure, path, strerror(errno));
+    take_care_of(path);
     put_commands(&support);
     put_machine(&support);
     if (archive_finish(support.archive) < 0) {
-        unlink(path); /* a part of it would be in the way of the next */
+        unlink(path);
         return fail(failure, path, "it could not be written");
     }
+    unfinished = NULL;
     if (command_run->show.format == SHOW_JSON) {
         json_t *all = must(json_object());
 

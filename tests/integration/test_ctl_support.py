@@ -9,6 +9,7 @@ import tarfile
 
 import grpc
 import jsonschema
+import pytest
 
 from asking import by_annotation, refused
 from ctl import ctl, ctl_json, schema_of
@@ -100,6 +101,19 @@ def test_the_log_of_all_three_is_in_it(at_work, directory):
     assert done.returncode == 0
     units = read(path)["journal.txt"].decode().split(" -u ")[1:]
     assert [one.strip() for one in units] == ["cri-device-shim", "cri-device-shim-bridge", "cri-device-shim-agent"]
+
+
+@pytest.mark.parametrize("name", ["HUP", "INT", "TERM"])
+def test_nothing_is_left_of_one_that_is_interrupted(at_work, directory, name):
+    """By the last program that it asks, when most of it is written."""
+    journal = directory / "journalctl"
+    journal.write_text(f'#!/bin/sh\n[ -e "$ASKED_FOR" ] && kill -{name} "$ASKED_BY"\nsleep 1\n')
+    journal.chmod(0o755)
+    path = directory / "interrupted.tar.gz"
+    done = ctl(at_work, "support", str(path), prefix=(
+        "env", f"PATH={directory}:/usr/bin:/bin", f"ASKED_FOR={path}", "sh", "-c", 'ASKED_BY=$$ exec "$@"', "sh"))
+    assert done.returncode == -signal.Signals[f"SIG{name}"]
+    assert not path.exists()
 
 
 def test_a_daemon_that_hangs_is_asked_once(at_work, directory):

@@ -35,6 +35,23 @@ static void control_characters_are_those_above_ascii_too(void **state)
     assert_int_equal(utf8_control_bytes("\n", 0), 0);
 }
 
+/* "cab" after U+202E is read as "bac". */
+static void what_turns_the_order_of_text_is_a_control_character(void **state)
+{
+    (void)state;
+    assert_int_equal(utf8_control_bytes("\xe2\x80\xa7", SIZE_MAX), 0);
+    for (char last = '\xa8'; last <= '\xae'; last++)
+        assert_int_equal(utf8_control_bytes((char[]){'\xe2', '\x80', last, '\0'}, SIZE_MAX), 3);
+    assert_int_equal(utf8_control_bytes("\xe2\x80\xaf", SIZE_MAX), 0);
+    assert_int_equal(utf8_control_bytes("\xe2\x81\xa5", SIZE_MAX), 0);
+    for (char last = '\xa6'; last <= '\xa9'; last++)
+        assert_int_equal(utf8_control_bytes((char[]){'\xe2', '\x81', last, '\0'}, SIZE_MAX), 3);
+    assert_int_equal(utf8_control_bytes("\xe2\x81\xaa", SIZE_MAX), 0);
+    assert_int_equal(utf8_control_bytes("\xe2\x82\xac", SIZE_MAX), 0);
+    assert_int_equal(utf8_control_bytes("\xe2\x80\xae", 2), 0);
+    assert_int_equal(utf8_control_bytes("\xe2", SIZE_MAX), 0);
+}
+
 static void a_copy_ends_at_a_character(void **state)
 {
     char out[8];
@@ -63,6 +80,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_is_cut_off_is_no_character),
         cmocka_unit_test(control_characters_are_those_above_ascii_too),
+        cmocka_unit_test(what_turns_the_order_of_text_is_a_control_character),
         cmocka_unit_test(a_copy_ends_at_a_character),
     };
 
