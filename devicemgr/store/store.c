@@ -36,11 +36,12 @@ enum store_rows {
 
 struct store {
     struct store_options options;
-    char path[STORE_PATH_BYTES_MAX];
+    char path[STORE_PATH_BYTES_MAX], journal[PATH_MAX];
     sqlite3 *db; /* NULL: not open, each commit tries again */
     sqlite3_stmt *put[STORE_TABLES];
     sqlite3_stmt *drop[STORE_TABLES];
-    ino_t inode; /* of the open file, to notice that it was taken away */
+    /* To notice that what is open was taken away, or cut. */
+    struct store_file_mark file_is, journal_is;
     enum store_rows rows;
     bool made, rebooted, lost_rows; /* what store_made() and so on answer */
 };
@@ -164,11 +165,15 @@ static enum store_opened open_db(struct store *store, bool lock_first, char *why
     return store_opened_of(rc);
 }
 
+static void mark_files(struct store *store)
+{
+    store_file_mark(store->path, &store->file_is);
+    store_file_mark(store->journal, &store->journal_is);
+}
+
 static enum store_opened open_file(struct store *store, char *why, size_t why_bytes)
 {
-    char wal[PATH_MAX];
     enum store_opened opened;
-    struct stat st;
 
     *why = '\0';
     if (store_file_make_dir(store->options.dir) < 0) {
@@ -177,8 +182,7 @@ static enum store_opened open_file(struct store *store, char *why, size_t why_by
     }
     if (!store_file_exists(store->path)) {
         /* SQLite would play a journal that lost its file into the new one. */
-        store_file_suffixed(wal, store->path, "-wal");
-        if (store_file_exists(wal) &&
+        if (store_file_exists(store->journal) &&
             set_aside(store, "is damaged", "only its journal is there") < 0) {
             snprintf(why, why_bytes, "%s", strerror(errno));
             return STORE_UNAVAILABLE;
@@ -194,10 +198,10 @@ static enum store_opened open_file(struct store *store, char *why, size_t why_by
         *why = '\0';
         opened = open_db(store, true, why, why_bytes);
     }
-    if (opened == STORE_OPENED && stat(store->path, &st) == 0)
-        store->inode = st.st_ino;
-    if (opened == STORE_OPENED)
+    if (opened == STORE_OPENED) {
+        mark_files(store);
         return opened;
+    }
     if (*why == '\0')
         snprintf(why, why_bytes, "%s", sqlite3_errmsg(store->db));
     disconnect(store);
@@ -228,6 +232,7 @@ int store_open(const struct store_options *options, struct store **out, char *er
         free(store);
         return -1;
     }
+    store_file_suffixed(store->journal, store->path, "-wal");
     store->made = !store_file_exists(store->path);
     if (options->discard && store_file_exists(store->path))
         is_new = set_aside(store, "is not read again", "the process has crashed reading it") == 0;
@@ -357,23 +362,21 @@ static int reopen(struct store *store, char *err, size_t err_bytes)
     return 0;
 }
 
-/* What goes into a file that has lost its name is lost with this process. */
-static bool has_name(const struct store *store)
+/* What goes into a file that has lost its name is lost with this process; so is all that only the
+ * journal has, which the file without it, or with what is left of it, does not show to the next. */
+static bool is_whole(const struct store *store)
 {
-    struct stat st;
-
-    return stat(store->path, &st) == 0 && st.st_ino == store->inode;
+    return store_file_is(store->path, &store->file_is) &&
+           (store->journal_is.inode == 0 || store_file_is(store->journal, &store->journal_is));
 }
 
-/* Lets go of the file that has lost its name, and of what has that name now: neither is the state.
- * SQLite must not bring the journal, which may be another's by now, to an end. */
+/* Lets go of the file that has lost its name or is not whole, and of what has that name now:
+ * neither is the state. SQLite must not bring the journal, which may be another's by now, to an end. */
 static int leave_file(struct store *store, char *err, size_t err_bytes)
 {
-    static const char why[] = "removed or replaced while in use";
-    char wal[PATH_MAX];
+    static const char why[] = "removed, replaced or cut short while in use";
 
-    store_file_suffixed(wal, store->path, "-wal");
-    if ((store_file_exists(store->path) || store_file_exists(wal)) &&
+    if ((store_file_exists(store->path) || store_file_exists(store->journal)) &&
         set_aside(store, "is not the one that was opened", why) < 0) {
         snprintf(err, err_bytes, "checkpoint %s was %s: %s", store->path, why, strerror(errno));
         return -1;
@@ -437,7 +440,7 @@ int store_commit(struct store *store, const struct devicemgr_record *records, si
 {
     int rc;
 
-    if (store->db && !has_name(store) && leave_file(store, err, err_bytes) < 0)
+    if (store->db && !is_whole(store) && leave_file(store, err, err_bytes) < 0)
         return -1;
     if (!store->db && reopen(store, err, err_bytes) < 0)
         return -1;
@@ -446,6 +449,7 @@ int store_commit(struct store *store, const struct devicemgr_record *records, si
     rc = write_all(store, records, records_len);
     if (rc == SQLITE_OK) {
         store->rows = ROWS_WRITTEN;
+        mark_files(store);
         return 0;
     }
     put_failure(store, err, err_bytes);
@@ -463,9 +467,9 @@ int store_look(struct store *store, struct store_found *found,
                void (*each)(void *user, const struct devicemgr_record *record, bool good),
                void *user, char *err, size_t err_bytes)
 {
-    if (!store->db || !has_name(store)) {
+    if (!store->db || !is_whole(store)) {
         snprintf(err, err_bytes, "checkpoint %s: %s", store->path,
-                 store->db ? "removed or replaced while in use" : "it is not open");
+                 store->db ? "removed, replaced or cut short while in use" : "it is not open");
         return -1;
     }
     if (store_db_scan(store->db, found, each, user) == SQLITE_OK)

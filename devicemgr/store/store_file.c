@@ -91,6 +91,23 @@ uint64_t store_file_bytes(const char *path)
     return bytes;
 }
 
+void store_file_mark(const char *path, struct store_file_mark *mark)
+{
+    struct stat st;
+
+    *mark = (struct store_file_mark){0};
+    if (stat(path, &st) == 0)
+        *mark = (struct store_file_mark){st.st_dev, st.st_ino, st.st_size};
+}
+
+bool store_file_is(const char *path, const struct store_file_mark *mark)
+{
+    struct store_file_mark now;
+
+    store_file_mark(path, &now);
+    return now.device == mark->device && now.inode == mark->inode && now.bytes >= mark->bytes;
+}
+
 void store_file_name_aside(const char *path, const char *kind, char base[STORE_ASIDE_BYTES_MAX])
 {
     char stamp[32];

@@ -395,7 +395,8 @@ static void takes_a_version_only_with_its_witness(void **state)
     assert_int_equal(count_set_aside(f), 1);
 }
 
-/* Removed alone, with its journal, with the directory, replaced by another, by a broken one. */
+/* Removed alone, with its journal, with the directory, replaced by another, by a broken one; its
+ * journal alone removed, or cut; itself cut. */
 static void take_file_away(const struct fixture *f, int way)
 {
     char wal[256], aside[256];
@@ -420,6 +421,15 @@ static void take_file_away(const struct fixture *f, int way)
         assert_int_equal(unlink(f->file), 0);
         run_sql(f->file, "CREATE TABLE t (a)");
         break;
+    case 5:
+        assert_int_equal(unlink(wal), 0);
+        break;
+    case 6:
+        assert_int_equal(truncate(wal, 0), 0);
+        break;
+    case 7:
+        assert_int_equal(truncate(f->file, 0), 0);
+        break;
     default:
         assert_int_equal(unlink(f->file), 0);
         write_whole(f->file, "garbage", 7);
@@ -429,12 +439,12 @@ static void take_file_away(const struct fixture *f, int way)
 
 static void makes_a_file_that_was_taken_away_anew(void **state)
 {
-    static const unsigned SET_ASIDE[] = {1, 0, 0, 1, 2}; /* file, journal */
+    static const unsigned SET_ASIDE[] = {1, 0, 0, 1, 2, 1, 2, 2}; /* file, journal */
     struct fixture *f = *state;
     struct devicemgr_record first = store_record(DEVICEMGR_RECORD_POD, "p", "", "", "p"),
                             next = store_record(DEVICEMGR_RECORD_POD, "q", "", "", "q");
 
-    for (int way = 0; way < 5; way++) {
+    for (int way = 0; way < 8; way++) {
         unsigned set_aside = count_set_aside(f);
         struct store *store = open_and_load(f);
 
@@ -443,7 +453,7 @@ static void makes_a_file_that_was_taken_away_anew(void **state)
         set_aside = way == 2 ? 0 : set_aside;
         assert_int_equal(try_commit(f, store, &next, 1), STORE_RESET);
         assert_non_null(strstr(f->error, "was lost, and is written anew"));
-        assert_non_null(strstr(f->last_report, "was removed or replaced while in use"));
+        assert_non_null(strstr(f->last_report, "was removed, replaced or cut short while in use"));
         assert_int_equal(count_set_aside(f), set_aside + SET_ASIDE[way]);
         store_close(store); /* killed before it could write what it has */
         store = open_and_load(f);

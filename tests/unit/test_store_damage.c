@@ -96,7 +96,7 @@ static void a_look_sees_damage_and_mends_nothing(void **state)
     assert_int_equal(f->reports, 0);
     remove(f->file);
     assert_int_equal(store_look(store, &found, note_seen, seen, f->error, sizeof f->error), -1);
-    assert_non_null(strstr(f->error, "removed or replaced while in use"));
+    assert_non_null(strstr(f->error, "removed, replaced or cut short while in use"));
     store_close(store);
 }
 
