@@ -100,7 +100,7 @@
 /* The system bus: until a call has its answer, and the most until another connection is tried. */
 #define BUS_CALL_TIMEOUT_MS 5000
 #define BUS_AGAIN_MS_MAX 10000
-/* logind is asked anew without a signal: its limit, and who else has locks, have none. */
+/* logind is asked anew without a signal: its limit has none. */
 #define LOGIND_READ_MS 60000
 /* A lock that was refused is asked for again. */
 #define LOCK_AGAIN_MS_MAX 60000

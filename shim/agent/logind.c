@@ -202,7 +202,8 @@ void logind_inhibit(struct logind *logind)
 
 /* ---- the bus ---- */
 
-static int on_prepare(sd_bus_message *message, void *user, sd_bus_error *error)
+/* A shutdown has begun or was cancelled, or a lock has come or gone. */
+static int on_changed(sd_bus_message *message, void *user, sd_bus_error *error)
 {
     (void)message;
     (void)error;
@@ -233,7 +234,12 @@ static void on_connected(void *user, sd_bus *connection)
     logind->connection = connection;
     logind->sd = systemd_load(NULL);
     if (logind->sd->match_signal_async(connection, NULL, NAME, PATH, MANAGER, "PrepareForShutdown",
-                                       on_prepare, NULL, logind) < 0 ||
+                                       on_changed, NULL, logind) < 0 ||
+        logind->sd->add_match_async(connection, NULL,
+                                    "type='signal',sender='" NAME "',path='" PATH "',"
+                                    "interface='" PROPERTIES "',member='PropertiesChanged',"
+                                    "arg0='" MANAGER "'",
+                                    on_changed, NULL, logind) < 0 ||
         logind->sd->add_match_async(connection, NULL,
                                     "type='signal',sender='org.freedesktop.DBus',"
                                     "interface='org.freedesktop.DBus',member='NameOwnerChanged',"

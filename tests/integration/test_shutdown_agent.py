@@ -285,6 +285,14 @@ def test_a_kubelet_s_lock(agent, logind, feed):
         assert not feed.shutdown.kubelet_locked
 
 
+def test_a_kubelet_that_is_stopped_before_ends_no_pods(locked, logind, feed):
+    """As an operator does it who is to restart the machine: its lock has gone with it, and nobody else ends them."""
+    with logind.lock("kubelet"):
+        feed.wait_shutdown(lambda one: one.kubelet_locked, "it has one")
+    feed.wait_shutdown(lambda one: not one.kubelet_locked, "it has none any more")
+    begun(feed, logind, kubelet_locked=False)
+
+
 def test_a_limit_that_is_too_small_is_said(agent, logind, feed):
     logind.set_limit(5)
     agent.start()

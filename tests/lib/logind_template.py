@@ -4,6 +4,8 @@ Beside dbusmock's own template of logind, whose locks go with its process: here 
 logind (`inhibitor_create_fifo()` in systemd's src/login), so that it outlives a logind that is restarted, and none is given
 once a shutdown has begun.
 
+Whenever a lock comes or goes it says so, as logind does (`inhibitor_start()`, `inhibitor_stop()`).
+
 Parameters: `directory` of the locks; `InhibitDelayMaxUSec`; `PreparingForShutdown`.
 """
 
@@ -30,21 +32,30 @@ def load(mock, parameters):
         "PreparingForShutdown": dbus.Boolean(parameters["PreparingForShutdown"])})
     for path in sorted(_state["directory"].glob("*.json")):
         _state["next"] = int(path.stem) + 1
-        _open(path.stem, json.loads(path.read_text()))
+        _open(mock, path.stem, json.loads(path.read_text()))
 
 
-def _open(name, lock):
+def _tell(mock, mode):
+    """Which of them there are."""
+    operations = {what for what, _, _, its in _state["locks"].values() if its == mode}
+    mock.EmitSignal("org.freedesktop.DBus.Properties", "PropertiesChanged", "sa{sv}as",
+                    [MAIN_IFACE, {f"{mode.title()}Inhibited": ":".join(sorted(operations))}, []])
+
+
+def _open(mock, name, lock):
     """Reads its FIFO until the last writer has gone, which may have been while nobody read."""
     fifo = _state["directory"] / f"{name}.ref"
     reader = os.open(fifo, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     writer = os.open(fifo, os.O_WRONLY | os.O_CLOEXEC)
     _state["locks"][name] = lock
+    _tell(mock, lock[3])
 
     def ended(fd, _condition):
         os.close(fd)
         del _state["locks"][name]
         fifo.unlink()
         fifo.with_suffix(".json").unlink()
+        _tell(mock, lock[3])
         return False
 
     GLib.unix_fd_add_full(GLib.PRIORITY_HIGH, reader, GLib.IO_HUP, ended)
@@ -64,7 +75,7 @@ def Inhibit(self, what, who, why, mode):
     lock = [str(what), str(who), str(why), str(mode)]
     os.mkfifo(_state["directory"] / f"{name}.ref")
     (_state["directory"] / f"{name}.json").write_text(json.dumps(lock))
-    return dbus.types.UnixFd(_open(name, lock))
+    return dbus.types.UnixFd(_open(self, name, lock))
 
 
 @dbus.service.method(MAIN_IFACE, in_signature="", out_signature="a(ssssuu)")
