@@ -5,6 +5,10 @@
 
 #include "devicemgr/devicemgr.h"
 #include "devicemgr/shutdown.h"
+#include "shim/boot_clock.h"
+
+/* A disk that works has taken a commit long before. */
+#define COMMIT_HANGS_MS 5000
 
 /* `since_ms` is what the call for `why` has set: hence a pointer, since nobody says which argument
  * is looked at first. */
@@ -16,6 +20,18 @@ static void add_if(struct report *out, enum report_part part, const char *why,
 }
 
 /* ---- the device manager, and what it is bound to ---- */
+
+/* One that does not end has no error to tell. */
+static void report_commit(const struct daemon_rooms *rooms, struct report *out)
+{
+    uint64_t since_ms = host_commit_since_ms(rooms->host);
+
+    if (since_ms > 0 && boot_now_ms() - since_ms >= COMMIT_HANGS_MS)
+        report_trouble(out, REPORT_STORE,
+                       "the disk with state_dir has not taken a commit since then; new allocations "
+                       "wait for it",
+                       since_ms);
+}
 
 static void report_store(const struct daemon_rooms *rooms, struct report *out)
 {
@@ -32,6 +48,8 @@ static void report_store(const struct daemon_rooms *rooms, struct report *out)
     if (health.unstored) {
         snprintf(why, sizeof why, "state cannot be stored: %s", health.unstored);
         report_trouble(out, REPORT_STORE, why, health.unstored_ms);
+    } else {
+        report_commit(rooms, out);
     }
 }
 

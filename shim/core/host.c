@@ -295,6 +295,11 @@ struct host *host_start(uv_loop_t *loop, const struct config *config, struct fd_
     return host;
 }
 
+uint64_t host_commit_since_ms(const struct host *host)
+{
+    return store_worker_commit_since_ms(host->worker);
+}
+
 /* ---- a look ---- */
 
 bool host_look_at_checkpoint(struct host *host,

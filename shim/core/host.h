@@ -124,6 +124,9 @@ const char *host_registry_trouble(const struct host *host, uint64_t *since_ms);
 /* Its `config` has changed, in what may (config/compare.h): the core goes by it from now on. */
 void host_settings_changed(struct host *host);
 
+/* Since when a commit of the checkpoint is under way (boot_now_ms()); 0: none is. */
+uint64_t host_commit_since_ms(const struct host *host);
+
 /* Borrowed as long as the host is there. */
 const struct host_counts *host_counts(const struct host *host);
 

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "shim/boot_clock.h"
 #include "shim/deaths.h"
 #include "shim/must.h"
 #include "shim/point.h"
@@ -21,6 +22,7 @@ struct store_worker {
     bool busy;
     bool held;                        /* a commit, by the look: `records` are its */
     uint64_t commit;                  /* of a commit */
+    uint64_t commit_since_ms;         /* boot_now_ms(); 0: none is under way */
     struct devicemgr_record *records; /* to be committed, or those read */
     size_t records_len, records_size;
     int rc;
@@ -259,6 +261,7 @@ static void on_worked(uv_work_t *work, int status)
     assert(status == 0); /* nobody cancels it */
     free_records(records, len);
     worker->busy = false;
+    worker->commit_since_ms = 0;
     if (worker->stopping) {
         finish(worker);
         return;
@@ -286,9 +289,15 @@ void store_worker_commit(struct store_worker *worker, uint64_t commit,
         worker->records[i] = copy_record(&records[i]);
     worker->records_len = records_len;
     worker->commit = commit;
+    worker->commit_since_ms = boot_now_ms();
     worker->held = worker->scratch != NULL;
     if (!worker->held)
         start_work(worker, on_work, on_worked);
+}
+
+uint64_t store_worker_commit_since_ms(const struct store_worker *worker)
+{
+    return worker->commit_since_ms;
 }
 
 bool store_worker_look(struct store_worker *worker, struct devicemgr *scratch,

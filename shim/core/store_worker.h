@@ -60,6 +60,9 @@ void store_worker_read(struct store_worker *worker);
 void store_worker_commit(struct store_worker *worker, uint64_t commit,
                          const struct devicemgr_record *records, size_t records_len);
 
+/* Since when a commit is under way (boot_now_ms()); 0: none is. */
+uint64_t store_worker_commit_since_ms(const struct store_worker *worker);
+
 /* Looks at the whole file (store_look()) and whether its rows make sense, to `scratch`
  * (rows_check()), which it takes, between commits: one that is asked for meanwhile waits. Ends in
  * `done`, from the loop; not after a stop. After read(). False: one is under way already, and

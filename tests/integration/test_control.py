@@ -12,11 +12,12 @@ import threading
 import grpc
 import pytest
 
-from asking import by_annotation, refused
+from asking import by_annotation, by_token, refused
 from bridge_process import Bridge
 from busy import busy
 from criclient import Client
 from ctl import AS_NOBODY, CTL, ctl, ctl_json
+from hung_workers import HungWorkers
 from kept_shim import kept_shim
 from process import MIB, rss_bytes
 from protos import CONTROL
@@ -100,6 +101,19 @@ def test_a_checkpoint_that_cannot_be_read_is_said(runtime, make_shim):
                                           for it in one["degraded"]), "the store is not read")
     wait_status(shim, lambda one: all(it["what"] != "store" for it in one["degraded"]),
                 "the store is read")
+
+
+def test_a_disk_that_hangs_is_said(at_work, make_plugin, client, background):
+    """A commit that does not end has no error; whoever waits for it has a deadline of minutes."""
+    shim = at_work
+    make_plugin(shim, GPU, ["g0"])
+    pod = client.run_pod("web")
+    with contextlib.closing(HungWorkers(shim.pid)):
+        created = background.submit(client.create, pod, "main", annotations=by_token(GPU, "g0"))
+        wait_status(shim, lambda one: any(it["what"] == "store" and "has not taken a commit" in it["why"]
+                                          for it in one["degraded"]), "the store hangs")
+    created.result(GENEROUS_S)
+    assert "store" not in troubles(shim)
 
 
 def test_settings_of_the_last_start_that_worked_are_said(runtime, make_shim):
