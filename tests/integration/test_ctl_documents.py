@@ -108,6 +108,7 @@ def test_bash_completes_files(directory, words):
 class Zsh:
     """A zsh that a person types at, with our completion where install.sh puts it."""
 
+    COMMAND = ("zsh", "-f", "-i")
     # ^X^L: the line as it is goes to a file, and is empty.
     SETUP = """PS1='ready '; LISTMAX=1000; fpath=({directory} $fpath); path=({bin} $path); cd {directory}
                unsetopt beep; autoload -Uz compinit; compinit -u -d {directory}/dump
@@ -120,7 +121,7 @@ class Zsh:
         self._lines = directory / "lines"
         self.shown = ""
         self._terminal, end = pty.openpty()
-        self._process = subprocess.Popen(["setsid", "--ctty", "zsh", "-f", "-i"], stdin=end, stdout=end, stderr=end,
+        self._process = subprocess.Popen(["setsid", "--ctty", *self.COMMAND], stdin=end, stdout=end, stderr=end,
                                          env={**os.environ, "TERM": "xterm", "LINES": "200", "COLUMNS": "200"})
         os.close(end)
         fcntl.ioctl(self._terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 200, 200, 0, 0))
@@ -148,6 +149,31 @@ class Zsh:
         self._process.kill()
         self._process.wait()
         os.close(self._terminal)
+
+
+class Bash(Zsh):
+    """A bash, likewise."""
+
+    COMMAND = ("bash", "--norc", "--noprofile", "-i")
+    SETUP = """PS1='ready '; PATH={bin}:$PATH; . """ + str(BASH) + """; cd {directory}
+               line() {{ printf '<%s>\\n' "$READLINE_LINE" >>{directory}/lines; READLINE_LINE=; }}
+               bind 'set bell-style none'; bind -x '"\\C-x\\C-l": line'; : >{directory}/lines; clear"""
+
+
+@pytest.fixture
+def bash(directory, closing):
+    return closing(Bash(directory))
+
+
+def test_bash_writes_files_as_a_shell_wants_them(bash, directory):
+    """With what has to be quoted, and a directory as what has more in it; all else as it is."""
+    (directory / "of g0").mkdir()
+    (directory / "of g0" / "made.json").write_text("")
+    (directory / "status").mkdir()
+    assert bash.completed("cri-device-shimctl checkpoint import of") == "cri-device-shimctl checkpoint import of\\ g0/"
+    assert bash.completed("cri-device-shimctl checkpoint import of\\ g0/m") == (
+        "cri-device-shimctl checkpoint import of\\ g0/made.json ")
+    assert bash.completed("cri-device-shimctl stat") == "cri-device-shimctl status "
 
 
 @pytest.fixture
