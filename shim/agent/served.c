@@ -13,6 +13,9 @@
 enum version { V1, V1BETA2, V1BETA1, V1ALPHA3 };
 #define VERSIONS (V1ALPHA3 + 1)
 
+/* All groups that there are. */
+#define GROUPS_PATH "/apis"
+
 /* The best first. */
 static const char *const NAMES[VERSIONS] = {"v1", "v1beta2", "v1beta1", "v1alpha3"};
 /* Those that we can read. */
@@ -26,7 +29,7 @@ struct served {
     struct api_client *client;
     void (*changed)(void *user);
     void *user;
-    bool known;
+    bool known;                     /* what it serves, by its last word */
     unsigned versions;              /* that the group has */
     unsigned missing[SERVED_KINDS]; /* those that have no such objects */
     uint64_t asked_ms;              /* when the server answered last */
@@ -106,29 +109,16 @@ static unsigned read_versions(const json_t *group)
     return versions;
 }
 
-/* A server that does not say has what is asked for, or says 404 to that. */
-static void on_done(void *user, const struct api_result *result)
+static void ask_later(struct served *served, uint64_t at_least_ms)
 {
-    struct served *served = user;
-    json_t *group = result->outcome == API_DONE ? answer_json(&served->answer) : NULL;
+    uv_timer_start(&served->ask_timer, ask,
+                   backoff_failed(&served->backoff, boot_now_ms(), at_least_ms, BACKOFF_MS_MAX), 0);
+}
 
-    served->request = NULL;
-    if (json_is_array(json_object_get(group, "versions"))) {
-        take(served, read_versions(group));
-    } else if (result->outcome == API_NOT_FOUND) {
-        take(served, 0);
-    } else if (result->outcome == API_REFUSED) {
-        take(served, 1u << V1);
-    } else {
-        log_debug(SERVED_GROUP_PATH ": %s",
-                  result->outcome == API_DONE ? "an answer of no use" : result->words);
-        uv_timer_start(
-            &served->ask_timer, ask,
-            backoff_failed(&served->backoff, boot_now_ms(), result->retry_after_ms, BACKOFF_MS_MAX),
-            0);
-    }
-    json_decref(group);
-    answer_fini(&served->answer);
+static void no_use(struct served *served, const char *path, const struct api_result *result)
+{
+    log_debug("%s: %s", path, result->outcome == API_DONE ? "an answer of no use" : result->words);
+    ask_later(served, result->retry_after_ms);
 }
 
 static bool on_body(void *user, const char *bytes, size_t len)
@@ -138,16 +128,75 @@ static bool on_body(void *user, const char *bytes, size_t len)
     return answer_add(&served->answer, bytes, len);
 }
 
+static void ask_for(struct served *served, const char *path, const struct api_ops *ops)
+{
+    const struct transport_call call = {
+        .method = "GET", .path = path, .timeout_ms = REQUEST_TIMEOUT_MS};
+
+    served->request = api_client_start(served->client, &call, ops, served);
+}
+
+/* The group's versions; 0: it is none of these. */
+static unsigned find_versions(const json_t *groups)
+{
+    const json_t *one;
+    size_t i;
+
+    json_array_foreach(groups, i, one)
+    {
+        const char *name = json_string_value(json_object_get(one, "name"));
+
+        if (name && strcmp(name, SERVED_GROUP) == 0)
+            return read_versions(one);
+    }
+    return 0;
+}
+
+/* Who may not see that list takes the 404 for what it says. */
+static void on_groups(void *user, const struct api_result *result)
+{
+    struct served *served = user;
+    json_t *list = result->outcome == API_DONE ? answer_json(&served->answer) : NULL;
+    const json_t *groups = json_object_get(list, "groups");
+
+    served->request = NULL;
+    if (json_is_array(groups) || result->outcome == API_REFUSED)
+        take(served, find_versions(groups));
+    else
+        no_use(served, GROUPS_PATH, result);
+    json_decref(list);
+    answer_fini(&served->answer);
+}
+
+/* A server that does not say has what is asked for, or says 404 to that. A 404 for the group looks the
+ * same where a load balancer has no server behind it: what is not in the list of all groups is not
+ * served. */
+static void on_group(void *user, const struct api_result *result)
+{
+    static const struct api_ops groups_ops = {.body = on_body, .done = on_groups};
+    struct served *served = user;
+    json_t *group = result->outcome == API_DONE ? answer_json(&served->answer) : NULL;
+
+    served->request = NULL;
+    answer_fini(&served->answer);
+    if (json_is_array(json_object_get(group, "versions")))
+        take(served, read_versions(group));
+    else if (result->outcome == API_NOT_FOUND)
+        ask_for(served, GROUPS_PATH, &groups_ops);
+    else if (result->outcome == API_REFUSED)
+        take(served, 1u << V1);
+    else
+        no_use(served, SERVED_GROUP_PATH, result);
+    json_decref(group);
+}
+
 static void ask(uv_timer_t *timer)
 {
-    static const struct api_ops ops = {.body = on_body, .done = on_done};
-    static const struct transport_call call = {
-        .method = "GET", .path = SERVED_GROUP_PATH, .timeout_ms = REQUEST_TIMEOUT_MS};
+    static const struct api_ops ops = {.body = on_body, .done = on_group};
     struct served *served = timer->data;
 
-    if (served->request)
-        return;
-    served->request = api_client_start(served->client, &call, &ops, served);
+    if (!served->request)
+        ask_for(served, SERVED_GROUP_PATH, &ops);
 }
 
 void served_missing(struct served *served, enum served_kind kind, const char *version)
@@ -159,8 +208,12 @@ void served_missing(struct served *served, enum served_kind kind, const char *ve
     uv_timer_start(&served->tell_timer, tell, 0, 0);
     if (usable(served, kind) != 0)
         return;
+    if (kind != SERVED_TAINT_RULES) /* which the group always has: who says so is to be asked */
+        served->known = false;
     if (boot_now_ms() - served->asked_ms > SERVED_OLD_MS) /* upgraded, perhaps */
         uv_timer_start(&served->ask_timer, ask, 0, 0);
+    else if (!served->known)
+        ask_later(served, 0);
     else
         ask_again(served);
 }

@@ -5,6 +5,12 @@
  * them.
  *
  *     UNKNOWN ──answer──▶ KNOWN ──while something is not served, each SERVED_AGAIN_MS──▶ KNOWN
+ *        ▲                  │
+ *        └───── slices ─────┘
+ *           are in none of them
+ *
+ * That there is no such group, or none of its objects, is believed only by the server's own word: a
+ * load balancer may answer 404 to all that is asked.
  */
 #ifndef SHIM_AGENT_SERVED_H
 #define SHIM_AGENT_SERVED_H
@@ -15,8 +21,9 @@
 
 #include "shim/agent/api_client.h"
 
+#define SERVED_GROUP "resource.k8s.io"
 /* Its versions are below it. */
-#define SERVED_GROUP_PATH "/apis/resource.k8s.io"
+#define SERVED_GROUP_PATH "/apis/" SERVED_GROUP
 
 enum served_kind {
     SERVED_SLICES,
@@ -34,7 +41,7 @@ struct served *served_start(uv_loop_t *loop, struct api_client *client, void (*c
 /* Frees it in a later turn of the loop. Accepts NULL. */
 void served_stop(struct served *served);
 
-/* Whether the server has said it. */
+/* Whether the server has said it, and nothing that came since speaks against it. */
 bool served_known(const struct served *served);
 /* "v1", a literal. NULL: it is not served, as far as is known. */
 const char *served_version(const struct served *served, enum served_kind kind);

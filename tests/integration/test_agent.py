@@ -601,10 +601,11 @@ def test_slices_are_wiped(running, server, feed):
 def test_a_server_without_slices_has_none(running, server, feed):
     for version in [one for one in server.served if "/" in one]:
         del server.served[version]
-    outcomes = []
-    while proto.DONE not in outcomes and len(outcomes) < 3:  # of each version it finds out by asking, here or in a watch
-        outcomes.append(feed.order(wipe_slices=proto.WipeSlices(driver="gpu.example")).outcome)
-    assert outcomes == [proto.AGAIN] * (len(outcomes) - 1) + [proto.DONE]
+    # Of each version it finds out by asking, here or in a watch; then it asks what there is at all.
+    wait_until(lambda: feed.order(wipe_slices=proto.WipeSlices(driver="gpu.example")).outcome == proto.DONE,
+               "there are none")
+    assert all(one.outcome == proto.AGAIN for one in feed.answers[:-1])
+    assert server.asked("/apis")[-1].path == "/apis"
 
 
 def test_a_driver_that_would_select_more_is_none(running, server, feed):

@@ -197,3 +197,27 @@ def test_versions_that_the_server_does_not_allow_to_see(make_server, start, feed
     server.fault(Fault(status=403), path=GROUP, times=1)
     start(server)
     feed.wait_fact(proto.SLICE, "uid-s1")
+
+
+def test_a_404_of_who_is_no_api_server_says_nothing(make_server, start, feed):
+    """A load balancer without a server behind it: were it believed, slices of a driver that is away would stay, and all
+    would be known, until somebody asks again in ten minutes."""
+    server = make_server("1.36")
+    server.put("resourceslices", slice_of())
+    server.fault(Fault(status=404), path="/apis", times=None)
+    start(server)
+    server.wait_asked("/apis", count=4)
+    assert feed.order(wipe_slices=proto.WipeSlices(driver="gpu.example")).outcome == proto.AGAIN
+    assert proto.TAINT_RULE not in feed.state.complete
+    server.mend()
+    feed.wait_fact(proto.SLICE, "uid-s1")
+    server.wait_watched("resourceslices")
+    # Likewise in the middle, whatever it answered before.
+    server.fault(Fault(status=404), path="/apis", times=None)
+    server.end_watches()
+    for _ in range(3):
+        assert feed.order(wipe_slices=proto.WipeSlices(driver="gpu.example")).outcome == proto.AGAIN
+    server.mend()
+    server.put("resourceslices", slice_of("s2"))
+    feed.wait_fact(proto.SLICE, "uid-s2")
+    assert (proto.SLICE, "uid-s1") in feed.facts

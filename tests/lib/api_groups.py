@@ -40,6 +40,14 @@ def group(served_versions):
             "preferredVersion": versions[0]}
 
 
+def groups(served_versions):
+    """The answer to GET /apis."""
+    versions = [{"groupVersion": "apps/v1", "version": "v1"}]
+    return {"kind": "APIGroupList", "apiVersion": "v1", "groups": [
+        {"name": "apps", "versions": versions, "preferredVersion": versions[0]},
+        *filter(None, [group(served_versions)])]}
+
+
 def as_version(one, version):
     """As a client sees it that has asked in that version. In v1beta1 most of a slice's devices is "basic"."""
     if version == one["apiVersion"]:

@@ -387,6 +387,9 @@ class ApiServer:
         if request.path == f"/apis/{api_groups.GROUP}" and request.method == "GET":
             _respond_right(respond, self._group(), fault)
             return
+        if request.path == "/apis" and request.method == "GET":
+            _respond_right(respond, api_groups.groups(self.served), fault)
+            return
         resource, namespace, name, sub = self._route(request)
         _check_role(request, "/".join(filter(None, (resource, sub))), name)
         self._authorize(request, resource, namespace, name)
