@@ -58,11 +58,21 @@ static void place_paths(reading &r)
 
 /* ---- paths that must differ ---- */
 
+/* Where that is, whatever links lead there (/var/run), or would be; as it is if that cannot be told. */
+static std::filesystem::path without_links(const std::filesystem::path &path)
+{
+    std::error_code failed;
+    std::filesystem::path found = std::filesystem::weakly_canonical(path, failed);
+
+    return failed ? path : found;
+}
+
 /* A path of the settings, or something below it. */
 struct spot {
     std::string name;
     const toml::node *node; /* where the file has it; NULL: nowhere */
-    std::string path; /* without "//", "/./" and "/../"; empty if it is wrong, none, or too long */
+    /* Without "//", "/./", "/../" and links; empty if it is wrong, none, or too long. */
+    std::filesystem::path path;
 
     spot(const reading &r, const std::string &key, std::string given, const char *below = "")
         : name(key + below), node(find(r, key.c_str()))
@@ -70,9 +80,18 @@ struct spot {
         given += given.empty() ? "" : below;
         if (given[0] != '/' || given.size() > SOCKET_BYTES_MAX || r.wrong.count(node))
             return;
-        path = std::filesystem::path(given + '/').lexically_normal();
-        if (path.size() > 1)
-            path.pop_back();
+        path = std::filesystem::path(given + '/').lexically_normal().parent_path();
+        /* Itself it may be a link, in whose place the daemon puts a socket. */
+        path = without_links(path.parent_path()) / path.filename();
+    }
+
+    spot directory() const
+    {
+        spot one = *this;
+
+        if (!path.empty())
+            one.path = without_links(path);
+        return one;
     }
 };
 
@@ -123,10 +142,12 @@ static void check_directories(reading &r)
 {
     const struct config &c = r.config;
     const char *key = "bridge.kubelet_plugin_dir", *dir = c.bridge.kubelet_plugin_dir;
-    const spot plugins(r, "plugins.plugin_dir", c.plugin_dir), kubelet(r, key, dir),
-        bridges(r, key, dir, BRIDGE_SUBDIRECTORY);
-    const spot registry(r, "dra.registry_dir", c.dra.registry_dir);
-    const spot kubelets_registry(r, "dra.kubelet_registry_dir", c.dra.kubelet_registry_dir);
+    const spot plugins = spot(r, "plugins.plugin_dir", c.plugin_dir).directory(),
+               kubelet = spot(r, key, dir).directory(),
+               bridges = spot(r, key, dir, BRIDGE_SUBDIRECTORY).directory(),
+               registry = spot(r, "dra.registry_dir", c.dra.registry_dir).directory();
+    const spot kubelets_registry =
+        spot(r, "dra.kubelet_registry_dir", c.dra.kubelet_registry_dir).directory();
 
     if (c.bridge.enabled) { /* without it there may be no kubelet */
         check_apart(r, plugins, kubelet, "plugin_dir and kubelet_plugin_dir are the same directory",

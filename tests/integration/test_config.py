@@ -64,6 +64,29 @@ def test_bad_config(directory, text, line, word):
     assert int(where[1]) == line and word in where[3], words
 
 
+def test_paths_that_meet_by_links(directory):
+    """As /run and /var/run, or a kubelet's directory that is on another disk: what is the same by another
+    name is the same. A link in a socket's own place is none: the daemon replaces it."""
+    (directory / "there").mkdir()
+    (directory / "link").symlink_to("there")
+    there, link = directory / "there", directory / "link"
+    for text, words in (
+            (f'listen = "{there}/s.sock"\nruntime_endpoint = "{link}/s.sock"\n',
+             "listen and runtime_endpoint are the same socket"),
+            (f'[plugins]\nplugin_dir = "{there}/plugins"\n[bridge]\nkubelet_plugin_dir = "{link}/plugins"\n',
+             "plugin_dir and kubelet_plugin_dir are the same directory"),
+            (f'[plugins]\nplugin_dir = "{link}"\n[bridge]\nkubelet_plugin_dir = "{there}"\n',
+             "plugin_dir and kubelet_plugin_dir are the same directory"),
+            (f'[dra]\nregistry_dir = "{there}"\nkubelet_registry_dir = "{link}"\n',
+             "registry_dir and kubelet_registry_dir are the same directory")):
+        status, said = check_config(text, directory)
+        assert status == 1 and words in said
+    (there / "s.sock").symlink_to("runtime.sock")
+    status, said = check_config(
+        f'listen = "{there}/s.sock"\nruntime_endpoint = "{there}/runtime.sock"\n', directory)
+    assert status == 0, said
+
+
 def test_all_mistakes_at_once(directory):
     """A line each, in the order of the file."""
     _, said = check_config('zzzzzz = 1\nlisten = 5\n[plugins]\nhold = "61s"\n', directory)
