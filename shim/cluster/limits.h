@@ -51,8 +51,8 @@
 /* An order without an answer for that long is sent again: what the agent asks for takes up to half
  * a minute, and three requests at most. */
 #define CLUSTER_ANSWER_MS 120000
-/* How often is looked at what is removed, while something changes; and while something is not to be
- * told yet. */
+/* How often is looked at what is removed, while something changes; and while something is still to be
+ * told. */
 #define CLUSTER_LOOK_MS 1000
 #define CLUSTER_LOOK_AGAIN_MS 15000
 /* Resources that the Node is still to be told are removed, as the daemon before left them: as many

@@ -64,6 +64,16 @@ static void order(struct standing_order *resource)
     standing_give(resource, &what);
 }
 
+/* It may have taken it up since that was ordered. */
+static void leave_to_kubelet(struct standing_order *resource)
+{
+    if (resource->order)
+        log_write_about(LOG_LEVEL_INFO, &(struct log_about){.resource = resource->name},
+                        "resource %s: the kubelet has it: its capacity is left to it",
+                        resource->name);
+    standing_withhold(resource);
+}
+
 static void on_each(void *user, const struct devicemgr_capacity *capacity)
 {
     struct removed *removed = user;
@@ -79,7 +89,6 @@ static void on_look(uv_timer_t *timer)
 {
     struct removed *removed = timer->data;
     struct standing *ordered = &removed->ordered;
-    bool again = false;
 
     removed->looked_ms = boot_now_ms();
     if (!host_ready(removed->host))
@@ -92,12 +101,12 @@ static void on_look(uv_timer_t *timer)
     if (removed->kept_version != ordered->version)
         keep(removed);
     for (struct standing_order *one = ordered->by_name; one; one = one->hh.next) {
-        if (one->order == 0 && removed->published(removed->user, one->name))
-            again = true;
+        if (removed->published(removed->user, one->name))
+            leave_to_kubelet(one);
         else
             order(one);
     }
-    if (again)
+    if (ordered->by_name) /* nobody tells when the kubelet takes one up, or forgets it */
         uv_timer_start(timer, on_look, CLUSTER_LOOK_AGAIN_MS, 0);
 }
 

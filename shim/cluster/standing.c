@@ -78,6 +78,15 @@ void standing_give(struct standing_order *order, const Agent__V1__Order *what)
         order->order = cluster_orders_add(order->standing->orders, what, true, on_done, order);
 }
 
+void standing_withhold(struct standing_order *order)
+{
+    const struct standing *standing = order->standing;
+
+    if (order->order)
+        standing->cancel(standing->cluster, order->order);
+    order->order = 0;
+}
+
 void standing_looked(struct standing *standing,
                      void (*taken_back)(void *user, const struct standing_order *order))
 {

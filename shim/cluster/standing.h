@@ -52,6 +52,8 @@ struct standing_order *standing_want(struct standing *standing, const char *name
 /* Gives the order, unless that is done; while there are too many it is not, and is tried with the
  * next look. `what` is copied. */
 void standing_give(struct standing_order *order, const Agent__V1__Order *what);
+/* It is wanted still, but not now: what was given is taken back. */
+void standing_withhold(struct standing_order *order);
 /* What is not wanted any more is taken back, and gone. `taken_back` is told of each first; NULL:
  * nobody. */
 void standing_looked(struct standing *standing,

@@ -121,6 +121,29 @@ def test_what_the_kubelet_publishes_is_left_to_it(runtime, directory, make_shim,
     wait_until(lambda: capacity(server) == "0", "the node's capacity is 0")
 
 
+def test_what_the_kubelet_publishes_meanwhile_is_left_to_it(runtime, directory, make_shim, closing, server, make_plugin):
+    """What was ordered while the API server was away is not to come behind what the kubelet says by then."""
+    shim = make_shim(plugins={"grace": "300ms"}, start=False,
+                     cluster={"enabled": True, "socket": str(directory / "run" / "agent.sock")})
+    shim.kubelet_plugin_dir.mkdir()
+    kubelet_checkpoint.write(shim.kubelet_plugin_dir, kubelet_checkpoint.encode([], {}))
+    shim.start()
+    server.fault(Fault(status=503, headers={"retry-after": "300"}), path=f"/api/v1/nodes/{NODE}", times=None)
+    closing(Agent(directory, server.kubeconfig(directory / "kubelet.conf", NODE))).start()
+    lose_plugin(shim, make_plugin)
+    server.wait_asked(f"/api/v1/nodes/{NODE}")
+    kubelet_checkpoint.write(shim.kubelet_plugin_dir, kubelet_checkpoint.encode([], {GPU: []}))
+    shim.wait_log(f"resource {GPU}: the kubelet has it")
+    server.mend()
+    other = make_plugin(shim, "vendor.com/other", ["x"])
+    shim.wait_log("\"vendor.com_other.sock\" is active")
+    other.stop()
+    shim.wait_log("resource vendor.com/other: the node's capacity of it is 0")
+    assert (capacity(server), owed(shim)) == ("2", [GPU])
+    kubelet_checkpoint.write(shim.kubelet_plugin_dir, kubelet_checkpoint.encode([], {}))
+    wait_until(lambda: capacity(server) == "0", "the node's capacity is 0")
+
+
 def test_a_new_agent_takes_over(shim, agent, server, make_plugin, directory, closing):
     """And the daemon's restart is none of its business."""
     server.wait_watched("nodes")
