@@ -11,6 +11,8 @@
 #include <string.h>
 #include <time.h>
 
+#include "shim/log.h"
+
 #define CONDITION "DisruptionTarget"
 /* Beside those of upstream (staging/src/k8s.io/api/core/v1/types.go): whose doing it is. */
 #define CONDITION_REASON "DeletionByCRIDeviceShim"
@@ -86,10 +88,8 @@ static void on_evicted(void *user, const struct api_result *result)
     struct run *run = user;
 
     run->request = NULL;
-    if (result->outcome == API_DONE && !run->order->evict_pod->forced)
+    if (result->outcome == API_DONE)
         mark(run, &ops);
-    else if (result->outcome == API_DONE)
-        end(run, AGENT__V1__EVICTED__DELETED);
     else if (result->outcome == API_NOT_FOUND)
         end(run, AGENT__V1__EVICTED__NOT_THERE);
     else
@@ -108,19 +108,54 @@ static json_t *delete_options(const Agent__V1__EvictPod *what)
     return options;
 }
 
-static void evict(struct run *run)
+static void ask_eviction(struct run *run)
 {
     static const struct api_ops ops = {.done = on_evicted};
+    const Agent__V1__EvictPod *what = run->order->evict_pod;
+
+    send_json(run, "POST", "eviction", "application/json",
+              json_pack("{s:s, s:s, s:{s:s, s:s}, s:o}", "apiVersion", "policy/v1", "kind",
+                        "Eviction", "metadata", "name", what->name, "namespace", what->namespace_,
+                        "deleteOptions", delete_options(what)),
+              &ops);
+}
+
+/* By an admission policy, which answers 422 unless it says otherwise
+ * (staging/src/k8s.io/apiserver/pkg/admission/plugin/policy/validating), or for want of the right. */
+static bool is_denied(const struct api_result *result)
+{
+    return result->outcome == API_REFUSED || result->status == 422;
+}
+
+/* Who may not delete it may still evict it: budgets may allow that by now. */
+static void on_deleted(void *user, const struct api_result *result)
+{
+    struct run *run = user;
+    const Agent__V1__EvictPod *what = run->order->evict_pod;
+
+    run->request = NULL;
+    if (result->outcome == API_DONE) {
+        end(run, AGENT__V1__EVICTED__DELETED);
+    } else if (result->outcome == API_NOT_FOUND) {
+        end(run, AGENT__V1__EVICTED__NOT_THERE);
+    } else if (is_denied(result)) {
+        log_warning("pod %s/%s: it may not be deleted: %s; its eviction is asked for",
+                    what->namespace_, what->name, result->words);
+        ask_eviction(run);
+    } else {
+        run_fail(run, result);
+    }
+}
+
+static void evict(struct run *run)
+{
+    static const struct api_ops ops = {.done = on_deleted};
     const Agent__V1__EvictPod *what = run->order->evict_pod;
 
     if (what->forced)
         send_json(run, "DELETE", NULL, "application/json", delete_options(what), &ops);
     else
-        send_json(run, "POST", "eviction", "application/json",
-                  json_pack("{s:s, s:s, s:{s:s, s:s}, s:o}", "apiVersion", "policy/v1", "kind",
-                            "Eviction", "metadata", "name", what->name, "namespace",
-                            what->namespace_, "deleteOptions", delete_options(what)),
-                  &ops);
+        ask_eviction(run);
 }
 
 /* Who may not mark it may still delete it. */

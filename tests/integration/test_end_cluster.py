@@ -199,6 +199,21 @@ def test_who_may_not_mark_it_deletes_it(shim, web, server):
     assert len(server.asked(path(), "DELETE")) == 1
 
 
+@pytest.mark.parametrize("status", [403, 422])
+@pytest.mark.parametrize("settings", [{"evict_force_after": "1ms"}])
+def test_who_may_not_delete_it_evicts_it(shim, web, server, agent, status):
+    """For want of the right, or as an admission policy has it: as soon as its budgets allow that."""
+    budget = Budget({"app": "web"}, allowed=0)
+    server.budgets.append(budget)
+    server.fault(Fault(status=status), path=path(), method="DELETE", times=None)
+    end(shim)
+    server.wait_asked(path(), "DELETE", count=2)
+    agent.wait_log(f"pod default/web: it may not be deleted: HTTP status {status}")
+    budget.allowed = 1
+    ended(shim)
+    assert mark(server)[:2] == ("True", "DeletionByCRIDeviceShim")
+
+
 def test_over_restarts(shim, web, server, agent):
     """Of daemon and agent, while a budget is in the way: it is evicted once, and told once."""
     budget = Budget({"app": "web"}, allowed=0)
