@@ -19,6 +19,7 @@
 #include "shim/cluster/pools.h"
 #include "shim/cluster/published.h"
 #include "shim/cluster/removed.h"
+#include "shim/cluster/rivals.h"
 #include "shim/cluster/shutdown_feed.h"
 #include "shim/cluster/wipes.h"
 #include "shim/log.h"
@@ -53,6 +54,7 @@ struct cluster {
     bool works;                 /* cluster_works() */
     uv_timer_t patience;        /* until it does not any more */
     struct rpc_incoming *watch; /* the agent's; NULL: there is none */
+    struct rivals rivals;
     struct cluster_state state;
     unsigned parts; /* still to be stopped */
     void (*done)(void *user);
@@ -139,6 +141,24 @@ static void send_due(void *user)
     }
 }
 
+#define TWO_AGENTS "two agents take over from each other, processes %d and %d: one of them is to go"
+
+/* Who was served before is in the state still. */
+static void take_place(struct cluster *cluster, pid_t pid)
+{
+    if (rivals_came(&cluster->rivals, pid, cluster->state.pid, boot_now_ms()))
+        log_warning("cluster: " TWO_AGENTS, (int)cluster->state.pid, (int)pid);
+}
+
+/* Whatever each of them has to say of the API server. */
+static void look_at_rivals(const struct rivals *rivals, struct cluster_state *out)
+{
+    if (!rivals_there(rivals, boot_now_ms()))
+        return;
+    snprintf(out->trouble, sizeof out->trouble, TWO_AGENTS, (int)rivals->other, (int)rivals->one);
+    out->since_ms = rivals->since_ms;
+}
+
 static void on_watch(struct rpc_incoming *call, const ProtobufCMessage *message, void *user)
 {
     static Agent__V1__Kind KINDS[] = {AGENT__V1__KIND__NODE, AGENT__V1__KIND__POD,
@@ -150,11 +170,12 @@ static void on_watch(struct rpc_incoming *call, const ProtobufCMessage *message,
     struct rpc_incoming *before = cluster->watch;
     struct ucred peer;
 
+    rpc_incoming_peer(call, &peer);
     if (before) {
         agent_gone(cluster);
         rpc_incoming_finish(before, RPC_ABORTED, "another agent has come");
+        take_place(cluster, peer.pid);
     }
-    rpc_incoming_peer(call, &peer);
     rpc_incoming_on_cancel(call, on_cancelled, cluster);
     cluster->watch = call;
     cluster->state.connected = true;
@@ -324,6 +345,7 @@ void cluster_shutdown_now(const struct cluster *cluster,
 void cluster_look_at(const struct cluster *cluster, struct cluster_state *out)
 {
     *out = cluster->state;
+    look_at_rivals(&cluster->rivals, out);
     out->pods_known = facts_complete(&cluster->facts, AGENT__V1__KIND__POD);
     out->pods = count(&cluster->facts, AGENT__V1__KIND__POD);
     out->slices = count(&cluster->facts, AGENT__V1__KIND__SLICE);

@@ -14,6 +14,7 @@ add_library(shim_cluster STATIC
     ${CMAKE_CURRENT_LIST_DIR}/published.c
     ${CMAKE_CURRENT_LIST_DIR}/removed.c
     ${CMAKE_CURRENT_LIST_DIR}/removed_file.c
+    ${CMAKE_CURRENT_LIST_DIR}/rivals.c
     ${CMAKE_CURRENT_LIST_DIR}/shutdown_feed.c
     ${CMAKE_CURRENT_LIST_DIR}/standing.c
     ${CMAKE_CURRENT_LIST_DIR}/wipes.c)

@@ -63,6 +63,8 @@
  * that are away are left to the kubelet: as long as that waits itself before it wipes their
  * slices. */
 #define CLUSTER_PATIENCE_MS 30000
+/* Two agents take over from each other within that time, which each tries again after a second. */
+#define CLUSTER_RIVALS_MS 30000
 /* An agent that is silent is asked for a sign of life; rpc_server_set_pings(). */
 #define CLUSTER_PINGS_MS 2000
 /* Agents at once: one, its next, and whoever tries. */

@@ -156,6 +156,25 @@ def test_a_new_agent_takes_over(shim, agent, server, make_plugin, directory, clo
     wait_until(lambda: capacity(server) == "0", "the node's capacity is 0")
 
 
+def test_two_agents_at_once_are_told(shim, directory, closing, server):
+    """As from a package and a DaemonSet. One that takes the place of another for good is no reason."""
+    paths = [directory / name for name in ("one", "other")]
+    agents = []
+    for path in paths:
+        path.mkdir()
+        one = closing(Agent(path, server.kubeconfig(path / "kubelet.conf", NODE)))
+        one.settings["socket"] = str(directory / "run" / "agent.sock")
+        one.start()
+        agents.append(one)
+        shim.wait_log(f"(process {one.pid})")
+    first, second = agents
+    shim.wait_log("two agents take over from each other, processes")
+    wait_until(lambda: all(str(one.pid) in troubles(shim).get("cluster", "") for one in agents), "it is shown")
+    second.stop()
+    wait_until(lambda: "cluster" not in troubles(shim), "all is well, after a while")
+    assert shim.log().count("two agents take over") == 1
+
+
 def test_no_container_waits_for_the_cluster(shim, agent, server, make_plugin, make_client):
     """The API server answers nothing, the agent stands still, then there is none."""
     server.wait_watched("nodes")
