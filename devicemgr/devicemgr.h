@@ -68,7 +68,7 @@ struct devicemgr_resource_settings {
     /* A device that is unhealthy for so long is tainted NoExecute: who has it is evicted. 0:
      * never. */
     uint64_t taint_unhealthy_after_ms;
-    bool dra; /* its devices are published as a DRA driver's (lift.h) */
+    bool dra;                  /* its devices are published as a DRA driver's (lift.h) */
     bool replace;              /* others are given in the place of lost devices, as which they */
     uint64_t replace_after_ms; /* count after so long (rules/replaceable.h) */
     const struct devicemgr_settings_attribute *attributes;
@@ -237,10 +237,10 @@ struct devicemgr_create {
 };
 
 /*
- * A CreateContainer is to be decided. False: it names no device, forward it untouched, no verdict
- * comes. True: a verdict for `create` (the caller's number, unique until it is refused, cancelled
- * or answered) will come through the port. A pending create of the same container is refused
- * ABORTED: the client's retry takes it over.
+ * A CreateContainer is to be decided. False: it names no device but claims' (dra.h) that are stored
+ * with it: forward it untouched, no verdict comes. True: a verdict for `create` (the caller's number,
+ * unique until it is refused, cancelled or answered) will come through the port. A pending create of
+ * the same container is refused ABORTED: the client's retry takes it over.
  */
 bool devicemgr_create(struct devicemgr *mgr, uint64_t now_ms, uint64_t create,
                       const struct devicemgr_create *request) __attribute__((warn_unused_result));

@@ -167,7 +167,7 @@ void dirty_touch_claim(struct state *state, const struct claim *claim)
     state->dirty.due = true;
 }
 
-bool dirty_claim_goes(const struct state *state, const struct claim *claim)
+bool dirty_claim_unstored(const struct state *state, const struct claim *claim)
 {
     size_t key_bytes;
     char *key =

@@ -7,6 +7,8 @@
 
 #include <utlist.h>
 
+#include "devicemgr/rules/claimed.h"
+#include "devicemgr/rules/ended.h"
 #include "devicemgr/rules/usable.h"
 #include "devicemgr/things/moment.h"
 #include "devicemgr/things/name.h"
@@ -96,10 +98,24 @@ static struct look allocate_item(struct creates *creates, struct create *create,
 
 /* ---- COMMITTING ---- */
 
+/* Likewise, that it may run with claims. */
+static bool queue_claims(struct state *state, const struct demand *demand)
+{
+    bool queued = false;
+
+    for (struct claim *c = state->claims.by_key; c; c = c->hh.next) {
+        if (!claimed_unstored(state, c, demand->sandbox_id, demand->container))
+            continue;
+        dirty_touch_claim(state, c); /* the commit under way may fail, or be from before */
+        queued = true;
+    }
+    return queued;
+}
+
 /* Queues what is new for the next commit; false: nothing is. */
 static bool queue_rows(struct state *state, const struct create *create)
 {
-    bool queued = false;
+    bool queued = queue_claims(state, &create->demand);
 
     for (size_t i = 0; i < create->demand.request.len; i++) {
         struct allocation *allocation =
@@ -125,6 +141,10 @@ void creates_commit_began(struct creates *creates, uint64_t commit)
  * anew is in force all the same. */
 static bool is_kept(struct state *state, const struct create *create)
 {
+    for (const struct claim *c = state->claims.by_key; c; c = c->hh.next) {
+        if (claimed_unstored(state, c, create->demand.sandbox_id, create->demand.container))
+            return false;
+    }
     for (size_t i = 0; i < create->demand.request.len; i++) {
         const struct allocation *allocation = create_allocation(state, create, i);
 
@@ -134,15 +154,20 @@ static bool is_kept(struct state *state, const struct create *create)
     return true;
 }
 
+/* NULL: it has claims only. */
+static const char *first_resource(const struct create *create)
+{
+    return create->demand.request.len > 0 ? create->demand.request.items[0].resource : NULL;
+}
+
 void creates_committed(struct creates *creates, uint64_t commit, const char *error)
 {
     struct create *create, *next;
 
     DL_FOREACH_SAFE2(creates->committing, create, next, commit_next)
     {
-        const struct reason reason = {.kind = REASON_STORE_FAILED,
-                                      .resource = create->demand.request.items[0].resource,
-                                      .words = error};
+        const struct reason reason = {
+            .kind = REASON_STORE_FAILED, .resource = first_resource(create), .words = error};
 
         if (create->commit != commit)
             continue;
@@ -200,7 +225,7 @@ static struct look work(struct creates *creates, struct create *create, bool usa
 {
     switch (create->state) {
     case CREATE_SELECTING:
-        return create_take(creates, create);
+        return create->demand.request.len > 0 ? create_take(creates, create) : (struct look){0};
     case CREATE_ALLOCATING:
     case CREATE_PRESTARTING:
         return allocate_or_prestart(creates, create, usable);
@@ -210,7 +235,7 @@ static struct look work(struct creates *creates, struct create *create, bool usa
     }
     return (struct look){.step = LOOK_ASK,
                          .reason = {.kind = REASON_UNSTORED,
-                                    .resource = create->wanted->want->resource,
+                                    .resource = first_resource(create),
                                     .since_ms = create->demand.started_ms}};
 }
 
@@ -278,6 +303,18 @@ static bool act_on(struct state *state, struct create *create, struct look *look
     return false;
 }
 
+/* Of one with claims only: it has them until its sandbox has ended. */
+static struct look usable_claims(const struct state *state, const struct demand *demand)
+{
+    struct look look = ended_pod(state, demand->pod_uid);
+
+    if (look.step == LOOK_GO && !claimed_used(state, demand->sandbox_id, demand->container)) {
+        look.step = LOOK_REFUSE;
+        look.reason.kind = REASON_SANDBOX_STOPS;
+    }
+    return look;
+}
+
 /* False: it is over. */
 static bool create_advance(struct creates *creates, struct create *create)
 {
@@ -285,7 +322,8 @@ static bool create_advance(struct creates *creates, struct create *create)
     struct look look;
 
     wanted_look_up(creates->state, &create->demand, create->wanted);
-    look = usable_sandbox(creates->state, create->wanted);
+    look = create->demand.request.len > 0 ? usable_sandbox(creates->state, create->wanted)
+                                          : usable_claims(creates->state, &create->demand);
     if (look.reason.kind == REASON_SANDBOX_NOT_READY)
         listing_soon(creates->state);
     while (look.step == LOOK_GO && create->state != CREATE_FORWARDED) {

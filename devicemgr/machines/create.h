@@ -1,5 +1,6 @@
 /*
- * One CreateContainer that asks for devices, from its arrival to the runtime's answer.
+ * One CreateContainer that asks for devices, from its arrival to the runtime's answer. One with
+ * claims only has nothing to do but in COMMITTING.
  *
  *                      ┌────── nothing is new ───────▼
  *   SELECTING ──▶ ALLOCATING ──▶ COMMITTING ──▶ PRESTARTING ──▶ FORWARDED ──▶ end
@@ -7,7 +8,7 @@
  *   SELECTING    devices are found and reserved, for all resources or for none; waits for usable
  *                endpoints and devices, for who holds them, for a plugin's preference
  *   ALLOCATING   what has no runtime options in force is asked of its plugin
- *   COMMITTING   waits for the checkpoint to have it
+ *   COMMITTING   waits for the checkpoint to have it, and that it may run with its claims
  *   PRESTARTING  PreStartContainer of the plugins that want it, every time
  *   FORWARDED    the verdict is given; waits for the runtime's answer
  *
@@ -149,5 +150,8 @@ void creates_committed(struct creates *creates, uint64_t commit, const char *err
 void creates_begin_refused(struct creates *creates, uint64_t number,
                            const struct devicemgr_create *said, const struct reason *reason);
 bool creates_begin(struct creates *creates, uint64_t number, const struct devicemgr_create *said);
+/* One that asks for claims only. False: it may pass as it is. */
+bool creates_begin_claimed(struct creates *creates, uint64_t number,
+                           const struct devicemgr_create *said);
 
 #endif

@@ -7,6 +7,7 @@
 #include "devicemgr/books/facts.h"
 #include "devicemgr/books/ledger.h"
 #include "devicemgr/machines/create.h"
+#include "devicemgr/rules/claimed.h"
 #include "devicemgr/rules/ended.h"
 #include "devicemgr/rules/lifted.h"
 #include "devicemgr/rules/usable.h"
@@ -243,6 +244,20 @@ static bool has_others(const struct state *state, const struct demand *demand)
     return false;
 }
 
+/* It is looked at from now on. */
+static void join(struct creates *creates, struct create *create)
+{
+    struct state *state = creates->state;
+
+    create->items = mem_alloc(create->demand.request.len, sizeof *create->items);
+    create->wanted = mem_alloc(create->demand.request.len, sizeof *create->wanted);
+    take_over(creates, create);
+    create->waiter.number = create->number;
+    create->waiter.demand = &create->demand;
+    create->waiter.replaces = has_others(state, &create->demand);
+    wake_join(&state->wakes, &create->waiter, create->limit_ms);
+}
+
 static void admit(struct creates *creates, struct create *create,
                   const struct devicemgr_create *said, bool token)
 {
@@ -250,17 +265,11 @@ static void admit(struct creates *creates, struct create *create,
     struct pod *pod;
 
     create->demand.read = true;
-    create->items = mem_alloc(create->demand.request.len, sizeof *create->items);
-    create->wanted = mem_alloc(create->demand.request.len, sizeof *create->wanted);
     pod = know_sandbox(state, said);
     tainted_note_pod(state, pod, said->pod_annotations, said->pod_annotations_len);
     if (pod && token)
         pod_note_token(pod, said->container);
-    take_over(creates, create);
-    create->waiter.number = create->number;
-    create->waiter.demand = &create->demand;
-    create->waiter.replaces = has_others(state, &create->demand);
-    wake_join(&state->wakes, &create->waiter, create->limit_ms);
+    join(creates, create);
 }
 
 void creates_begin_refused(struct creates *creates, uint64_t number,
@@ -295,6 +304,35 @@ bool creates_begin(struct creates *creates, uint64_t number, const struct device
     }
     if (reason.kind == REASON_NONE)
         admit(creates, create, said, token);
+    else
+        create_refuse(creates, create, &reason);
+    return true;
+}
+
+static bool is_unstored(const struct state *state, const struct devicemgr_create *said)
+{
+    const struct claim *claim = said->cdi_devices_len > 0 ? state->claims.by_key : NULL;
+
+    while (claim && !claimed_unstored(state, claim, said->sandbox_id, said->container))
+        claim = claim->hh.next;
+    return claim;
+}
+
+bool creates_begin_claimed(struct creates *creates, uint64_t number,
+                           const struct devicemgr_create *said)
+{
+    struct create *create;
+    struct reason reason = {0};
+
+    if (!is_unstored(creates->state, said))
+        return false;
+    create = create_new(creates, number, said);
+    if (HASH_COUNT(creates->by_number) > CREATES_MAX)
+        reason.kind = REASON_TOO_MANY_CREATES;
+    else if (!names_fit(&create->demand))
+        reason.kind = REASON_NAMES_TOO_LONG;
+    if (reason.kind == REASON_NONE)
+        join(creates, create);
     else
         create_refuse(creates, create, &reason);
     return true;

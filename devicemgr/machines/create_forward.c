@@ -104,6 +104,9 @@ void create_forward(struct state *state, const struct create *create)
     struct action *action = action_push(&state->actions, ACTION_VERDICT, create->number);
     struct options_merge merge;
 
+    action->held_ms = create_held_ms(state, create);
+    if (create->demand.request.len == 0)
+        return; /* what its claims mean the runtime finds by their names */
     options_merge_init(&merge);
     for (size_t i = 0; i < create->demand.request.len; i++) {
         const struct request_item *want = create->wanted[i].want;
@@ -121,7 +124,6 @@ void create_forward(struct state *state, const struct create *create)
         if (create->items[i].replaced)
             tell_replaced(state, create, i);
     }
-    action->held_ms = create_held_ms(state, create);
     action->options = options_merge_take(&merge);
     options_merge_fini(&merge);
 }
@@ -180,8 +182,9 @@ void creates_answered(struct creates *creates, uint64_t number, const char *cont
         give_up_chosen(state, create);
     create_release(state, create);
     if (container_id) {
-        ledger_release_leftovers(state, create->demand.pod_uid, create->demand.container,
-                                 &create->demand.request);
+        if (create->demand.request.len > 0)
+            ledger_release_leftovers(state, create->demand.pod_uid, create->demand.container,
+                                     &create->demand.request);
         refused_made(&state->refused, create->demand.pod_uid, create->demand.container);
     }
     create_free(creates, create);

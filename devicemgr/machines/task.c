@@ -317,7 +317,7 @@ static void unprepared(struct tasks *tasks, struct task *task)
 {
     bool is_new = task->claim->state == CLAIM_NEW; /* it has no row */
 
-    if (is_new && !dirty_claim_goes(tasks->state, task->claim)) {
+    if (is_new && !dirty_claim_unstored(tasks->state, task->claim)) {
         idle(task);
         task_answer_unprepared(tasks, task);
         return;

@@ -34,6 +34,13 @@ bool claimed_by(const struct state *state, const struct claim *claim,
 bool claimed_by_another(const struct state *state, const struct claim *claim,
                         const struct granted_device *device, const char *pod_uid);
 
+/* Whether the container is one that may run with any claim, as far as is known. */
+bool claimed_used(const struct state *state, const char *sandbox_id, const char *container);
+/* Whether it is yet to be stored that the container may run with the claim: who does not find that
+ * behind a restart would let another have its devices. */
+bool claimed_unstored(const struct state *state, const struct claim *claim, const char *sandbox_id,
+                      const char *container);
+
 /* Whether two containers may both have this device of a lifted resource by claims: each claim of the
  * one is the other's too, or only looks at it. Of a claim that is not known here, since the checkpoint
  * was lost, nobody has said that it does. By no claim, as in rows from before they were kept: then

@@ -312,7 +312,8 @@ bool devicemgr_create(struct devicemgr *mgr, uint64_t now_ms, uint64_t create,
     if (request->cdi_devices_len > 0 && /* perhaps of claims */
         (is_tainted(mgr, create, request) || turn_claims_refuse(mgr, create, request)))
         return true;
-    if (creates_begin(&mgr->creates, create, request))
+    if (creates_begin(&mgr->creates, create, request) ||
+        creates_begin_claimed(&mgr->creates, create, request))
         return true;
     adopt_created(&mgr->state, request->sandbox_id, request->pod_uid, request->container);
     refused_made(&mgr->state.refused, request->pod_uid, request->container);

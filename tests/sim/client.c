@@ -37,7 +37,7 @@ size_t client_open(const struct world *w)
 
     for (size_t i = 0; i < CREATES_SIM_MAX; i++)
         open += w->client.creates[i].number && !w->client.creates[i].untouched;
-    return open;
+    return open + dra_creates_open(w);
 }
 
 const struct create_sim *client_find_of(const struct world *w, unsigned uid, unsigned name)
@@ -475,7 +475,7 @@ void client_verdict(struct world *w, uint64_t number, const struct devicemgr_ver
     struct create_sim *create = client_find(w, number);
     unsigned reasons;
 
-    if (!create && dra_refused(w, number, verdict))
+    if (!create && dra_verdict(w, number, verdict))
         return;
     check_that(w, create && !create->untouched && !create->forwarded,
                "one verdict per create, none after it was cancelled (%" PRIu64 ")", number);

@@ -87,6 +87,7 @@
     X(DRA_CANCELLED, "calls for a claim that the kubelet gave up")                                 \
     X(DRA_HUNG, "calls of drivers that were not answered in time")                                 \
     X(DRA_CREATES, "containers asked for with claims")                                             \
+    X(DRA_STORED_FIRST, "those that passed once that was stored")                                  \
     X(DRA_USED, "refusals to unprepare what a container may run with")                             \
     X(DRA_API_AWAY, "times the API server went or came back")                                      \
     X(DRA_WIPED, "times the slices of a driver were wiped")                                        \
@@ -116,6 +117,8 @@
     X(HOME_UNKNOWN, "those with another's, where the cluster has not said all")                    \
     X(HOME_AMBIGUOUS, "those where the driver's names do not tell")                                \
     X(HOME_REFUSED, "creates refused for what another pod has")                                    \
+    X(HOME_STORED_FIRST, "creates that passed once it was stored who has their claims")            \
+    X(HOME_UNSTORED, "those refused as that could not be stored")                                  \
     X(HOME_KILLED, "shims killed beside drivers that move")                                        \
     X(HOME_KUBELET, "kubelets restarted beside them")                                              \
     X(HOME_COMMIT_FAILED, "commits that failed beside them")                                       \

@@ -86,6 +86,10 @@ struct dra_pod {
     unsigned attempt; /* of its next sandbox */
     uint64_t create;  /* under way; 0: none */
     uint64_t create_ms;
+    bool kept;        /* the core knows of it until it is answered, */
+    bool stores;      /* and has yet to store who has its claims then */
+    unsigned sandbox; /* what it is of: */
+    unsigned made;    /* its attempt */
 };
 
 /* A container that was asked for with claims. */
@@ -199,8 +203,9 @@ void dra_claim_done(struct world *w, uint64_t number, const struct devicemgr_cla
 /* ---- the runtime ---- */
 /* It has answered a create of such a pod (container 0: refused). */
 void dra_answered(struct world *w, uint64_t number, unsigned container);
-/* The shim refuses one; the pod asks again. False: it is no such create. */
-bool dra_refused(struct world *w, uint64_t number, const struct devicemgr_verdict *verdict);
+/* The shim lets one pass that it had to store first, or refuses it; the pod asks again. False: it is no
+ * such create. */
+bool dra_verdict(struct world *w, uint64_t number, const struct devicemgr_verdict *verdict);
 
 /* ---- dra_driver.c ---- */
 const char *dra_driver_name(size_t driver);
@@ -232,6 +237,9 @@ void dra_set_life(struct world *w, size_t claim, enum dra_life life);
 /* ---- dra_pod.c ---- */
 void dra_pods_init(struct world *w);
 void dra_pods_shim_gone(struct world *w);
+void dra_pods_runtime_gone(struct world *w);
+/* How many creates the core knows of. */
+size_t dra_creates_open(const struct world *w);
 
 /* ---- dra_use.c ---- */
 /* A container of the pod is asked for, by this create. */
@@ -240,6 +248,8 @@ void dra_use_note(struct world *w, const struct dra_pod *pod, unsigned sandbox, 
 struct dra_use *dra_use_find(struct world *w, uint64_t create);
 /* Of the driver's answer that the claim's row has; 0: none. */
 unsigned dra_stored_version(struct world *w, size_t claim, size_t driver);
+/* Whether a row says of each claim that it is known to have that it has it. */
+bool dra_use_is_stored(struct world *w, const struct dra_use *use);
 /* What the rows do not say is not known any more. */
 void dra_uses_shim_started(struct world *w);
 /* A container that may run with it, of which the shim must know; NULL: there is none. */

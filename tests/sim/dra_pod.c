@@ -65,15 +65,41 @@ static void abandon(struct world *w, struct dra_pod *pod)
 {
     if (!pod->create)
         return;
-    runtime_create_abandoned(w, pod->create);
+    if (!pod->stores)
+        runtime_create_abandoned(w, pod->create);
+    if (pod->kept && w->shim.core)
+        devicemgr_create_cancelled(w->shim.core, shim_now_ms(w), pod->create);
     pod->create = 0;
+    pod->kept = pod->stores = false;
+    shim_run(w);
+}
+
+/* What the core has of them goes with the connection to the runtime. */
+void dra_pods_runtime_gone(struct world *w)
+{
+    for (size_t i = 0; i < w->dra.pods_len && w->shim.core; i++) {
+        if (w->dra.pods[i].kept)
+            abandon(w, &w->dra.pods[i]);
+    }
+}
+
+size_t dra_creates_open(const struct world *w)
+{
+    size_t open = 0;
+
+    for (size_t i = 0; i < w->dra.pods_len; i++)
+        open += w->dra.pods[i].kept;
+    return open;
 }
 
 void dra_pods_shim_gone(struct world *w)
 {
     for (size_t i = 0; i < w->dra.pods_len; i++) {
-        if (!w->shim.resumes)
-            w->dra.pods[i].create = 0;
+        struct dra_pod *pod = &w->dra.pods[i];
+
+        if (!w->shim.resumes || pod->stores)
+            pod->create = 0;
+        pod->kept = pod->stores = false;
     }
 }
 
@@ -106,12 +132,25 @@ static void add_names(struct world *w, struct cdi *cdi, size_t claim)
     }
 }
 
+/* The runtime is asked for it. */
+static void pass_on(struct world *w, struct dra_pod *pod)
+{
+    const struct rt_container made = {.sandbox = pod->sandbox,
+                                      .uid = pod->uid,
+                                      .name = 1,
+                                      .attempt = pod->made,
+                                      .claimant = pod->create};
+
+    pod->stores = false;
+    check_that(w, dra_use_is_stored(w, dra_use_find(w, pod->create)),
+               "who is to run with claims is stored before the runtime is asked: u%u", pod->uid);
+    runtime_create(w, pod->create, &made);
+}
+
 static void create(struct world *w, struct dra_pod *pod, const struct rt_sandbox *s,
                    unsigned attempt)
 {
     uint64_t number = ++w->client.last_create;
-    struct rt_container made = {
-        .sandbox = s->id, .uid = pod->uid, .name = 1, .attempt = attempt, .claimant = number};
     char sandbox[16], uid[16];
     struct cdi cdi = {.len = 0};
     struct devicemgr_create request = {.sandbox_id = sandbox,
@@ -134,13 +173,25 @@ static void create(struct world *w, struct dra_pod *pod, const struct rt_sandbox
     dra_use_note(w, pod, s->id, number);
     pod->create = number;
     pod->create_ms = w->now_ms;
+    pod->sandbox = s->id;
+    pod->made = attempt;
     count_add(COUNT_DRA_CREATES);
-    if (!devicemgr_create(w->shim.core, shim_now_ms(w), number, &request))
-        runtime_create(w, number, &made);
+    pod->kept = pod->stores = true;
+    if (!devicemgr_create(w->shim.core, shim_now_ms(w), number, &request)) {
+        pod->kept = false;
+        pass_on(w, pod);
+    }
     shim_run(w);
 }
 
-bool dra_refused(struct world *w, uint64_t number, const struct devicemgr_verdict *verdict)
+static bool is_over(struct world *w, unsigned sandbox)
+{
+    const struct rt_sandbox *s = runtime_find_sandbox(w, sandbox);
+
+    return !s || s->stop_asked;
+}
+
+bool dra_verdict(struct world *w, uint64_t number, const struct devicemgr_verdict *verdict)
 {
     const struct dra_use *use = dra_use_find(w, number);
     struct dra_pod *pod = use ? find_pod(w, use->uid) : NULL;
@@ -149,9 +200,17 @@ bool dra_refused(struct world *w, uint64_t number, const struct devicemgr_verdic
         return false;
     world_note(w, "shim: verdict on create %u with claims: %d %s", (unsigned)number, verdict->code,
                verdict->message ? verdict->message : "forward");
-    check_that(w, verdict->code != 0 && dra_may_be_held(w, use),
-               "a create with claims is refused for what a container of another pod has");
+    if (verdict->code == 0) {
+        count_add(COUNT_DRA_STORED_FIRST);
+        pass_on(w, pod);
+        return true;
+    }
+    check_that(
+        w, dra_may_be_held(w, use) || w->store.fails || is_over(w, use->sandbox),
+        "a create with claims is refused for what a container of another pod has, or as that "
+        "it has them cannot be stored, or as its sandbox is over");
     pod->create = 0;
+    pod->kept = pod->stores = false;
     return true;
 }
 
@@ -162,7 +221,14 @@ void dra_answered(struct world *w, uint64_t number, unsigned container)
 
     if (!pod || pod->create != number)
         return;
+    if (pod->kept) {
+        char id[16];
+
+        snprintf(id, sizeof id, "c%u", container);
+        devicemgr_create_answered(w->shim.core, shim_now_ms(w), number, container ? id : NULL);
+    }
     pod->create = 0;
+    pod->kept = false;
     if (container)
         runtime_start(w, container);
 }

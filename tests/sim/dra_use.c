@@ -149,6 +149,20 @@ unsigned dra_stored_version(struct world *w, size_t claim, size_t driver)
     return version;
 }
 
+bool dra_use_is_stored(struct world *w, const struct dra_use *use)
+{
+    char sandbox[16];
+
+    snprintf(sandbox, sizeof sandbox, "s%u", use->sandbox);
+    for (size_t c = 0; c < use->claims_len; c++) {
+        for (size_t d = 0; d < DRA_DRIVERS; d++) {
+            if (use->known[c][d] && !is_stored(w, use->claims[c], d, sandbox))
+                return false;
+        }
+    }
+    return true;
+}
+
 void dra_uses_shim_started(struct world *w)
 {
     for (size_t i = 0; i < DRA_USES_MAX; i++) {

@@ -259,6 +259,12 @@ void home_judge_create(struct home_world *h, const struct hw_pod *pod, enum hw_h
                "that another may have the device of c%zu is said", claim);
 }
 
+void home_judge_passes(struct home_world *h, const struct hw_pod *pod)
+{
+    check_that(h->w, home_use_passes(h, pod),
+               "who is to run with claims is stored before the runtime is asked: u%u", pod->uid);
+}
+
 void home_judge_said(struct home_world *h, size_t claim)
 {
     h->claims[claim].warned++;

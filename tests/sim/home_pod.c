@@ -53,6 +53,15 @@ static bool others_have(const struct home_world *h, const struct hw_pod *pod, si
 
 /* ---- containers ---- */
 
+/* The runtime has it. */
+static void pass_on(struct home_world *h, struct hw_pod *pod)
+{
+    home_judge_passes(h, pod);
+    pod->state = HW_COMES;
+    pod->comes_ms = h->now_ms + rng_delay_ms(&h->rng, COMES_MS_MAX);
+    pod->passed = 0;
+}
+
 static void create(struct home_world *h, struct hw_pod *pod)
 {
     char names[2 * HW_POD_CLAIMS][48], sandbox[16], uid[16];
@@ -84,18 +93,37 @@ static void create(struct home_world *h, struct hw_pod *pod)
     must = home_held(h, pod, false, &claim);
     may = home_held(h, pod, true, &may_claim);
     pod->create = ++h->number;
-    if (devicemgr_create(h->core, h->now_ms, pod->create, &request)) {
-        check_that(h->w, may == HW_HELD,
-                   "only what another pod's container may have refuses one: u%u", pod->uid);
-        home_shim_run(h); /* which has the verdict */
-        return;
+    pod->stores = false;
+    if (!devicemgr_create(h->core, h->now_ms, pod->create, &request)) {
+        home_use_note(h, pod);
+        pass_on(h, pod);
+        pod->create = 0;
+    } else {
+        devicemgr_run(h->core); /* which has the verdict */
+        pod->stores = pod->create != 0;
+        if (pod->stores)
+            home_use_note(h, pod);
+        else
+            check_that(h->w, may == HW_HELD,
+                       "only what another pod's container may have refuses one: u%u", pod->uid);
     }
-    pod->create = 0;
-    home_use_note(h, pod);
-    pod->state = HW_COMES;
-    pod->comes_ms = h->now_ms + rng_delay_ms(&h->rng, COMES_MS_MAX);
     home_shim_run(h); /* which says what it has to */
-    home_judge_create(h, pod, must, claim);
+    if (pod->stores || pod->state == HW_COMES)
+        home_judge_create(h, pod, must, claim);
+}
+
+void home_pod_passes(struct home_world *h, uint64_t number)
+{
+    for (size_t i = 0; i < HW_PODS; i++) {
+        struct hw_pod *pod = &h->pods[i];
+
+        if (!pod->there || pod->create != number)
+            continue;
+        count_add(COUNT_HOME_STORED_FIRST);
+        pass_on(h, pod);
+        pod->passed = number;
+        pod->create = 0;
+    }
 }
 
 void home_pod_refused(struct home_world *h, uint64_t number, int code, const char *message)
@@ -107,9 +135,15 @@ void home_pod_refused(struct home_world *h, uint64_t number, int code, const cha
             continue;
         home_note(h, "a container of u%u is refused: %d %s", pod->uid, code, message);
         check_that(h->w, code == CODE_UNAVAILABLE, "it is refused for now: %d", code);
-        count_add(COUNT_HOME_REFUSED);
         pod->create = 0;
         pod->retry_ms = h->now_ms + RETRY_MS;
+        if (pod->stores) {
+            check_that(h->w, h->failed_ms == h->now_ms,
+                       "one that waits to be stored is refused if that fails: u%u", pod->uid);
+            count_add(COUNT_HOME_UNSTORED);
+            continue;
+        }
+        count_add(COUNT_HOME_REFUSED);
         if (!h->listing) /* else it may be put off for what the list shows */
             h->list_due_ms = h->now_ms + LIST_EVERY_MS;
     }
@@ -137,6 +171,9 @@ void home_pods_due(struct home_world *h)
             continue;
         pod->state = !h->calm && rng_percent(&h->rng, 10) ? HW_EXITED : HW_RUNS;
         home_note(h, "the container of u%u %s", pod->uid, pod->state == HW_RUNS ? "runs" : "fails");
+        if (pod->passed)
+            devicemgr_create_answered(h->core, h->now_ms, pod->passed, "k");
+        pod->passed = 0;
     }
 }
 
@@ -375,7 +412,7 @@ void home_pod_trouble(struct home_world *h, struct hw_pod *pod)
 void home_pods_shim_started(struct home_world *h)
 {
     for (size_t i = 0; i < HW_PODS; i++)
-        h->pods[i].create = 0;
+        h->pods[i].create = h->pods[i].passed = 0;
 }
 
 void home_list_begins(struct home_world *h)

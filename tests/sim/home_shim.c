@@ -191,7 +191,10 @@ static void on_list(void *user)
 
 static void on_verdict(void *user, uint64_t create, const struct devicemgr_verdict *verdict)
 {
-    home_pod_refused(user, create, verdict->code, verdict->message);
+    if (verdict->code == 0)
+        home_pod_passes(user, create);
+    else
+        home_pod_refused(user, create, verdict->code, verdict->message);
 }
 
 static void on_event(void *user, const struct devicemgr_event *event)

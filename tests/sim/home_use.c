@@ -62,12 +62,24 @@ static bool is_running(const struct hw_pod pods[HW_PODS], const struct hw_use *u
     return false;
 }
 
+/* The shim waits for its row, or for the runtime's answer. */
+static bool is_coming(const struct home_world *h, const struct hw_use *use)
+{
+    for (size_t i = 0; i < HW_PODS; i++) {
+        const struct hw_pod *pod = &h->pods[i];
+
+        if (pod->there && pod->sandbox == use->sandbox)
+            return pod->create || pod->passed;
+    }
+    return false;
+}
+
 void home_uses_listed(struct home_world *h)
 {
     for (size_t i = 0; i < HW_USES; i++) {
         struct hw_use *use = &h->uses[i];
 
-        if (!is_running(h->snapshot, use) &&
+        if (!is_running(h->snapshot, use) && !is_coming(h, use) &&
             h->listed_from_ms >= use->asked_ms + CLAIM_USER_COMES_MS)
             use->over = true;
     }
@@ -84,6 +96,20 @@ static bool is_stored(const struct home_world *h, const struct hw_use *use)
     return false;
 }
 
+bool home_use_passes(struct home_world *h, const struct hw_pod *pod)
+{
+    for (size_t i = 0; i < HW_USES; i++) {
+        struct hw_use *use = &h->uses[i];
+
+        for (size_t k = 0; use->sandbox == pod->sandbox && k < use->claims_len; k++) {
+            use->passed = true;
+            if (use->known[k] && !home_shim_row_has(h, use->claims[k], use->sandbox))
+                return false;
+        }
+    }
+    return true;
+}
+
 void home_uses_shim_started(struct home_world *h)
 {
     for (size_t i = 0; i < HW_USES; i++) {
@@ -94,7 +120,8 @@ void home_uses_shim_started(struct home_world *h)
         if (use->over)
             *use = (struct hw_use){0};
         for (size_t k = 0; k < use->claims_len; k++)
-            use->known[k] = use->known[k] && home_shim_row_has(h, use->claims[k], use->sandbox);
+            use->known[k] = use->known[k] &&
+                            (use->passed || home_shim_row_has(h, use->claims[k], use->sandbox));
     }
     for (size_t i = 0; i < h->claims_len; i++) {
         struct hw_row row = home_shim_row(h, i);

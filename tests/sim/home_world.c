@@ -162,7 +162,7 @@ static void begin(struct home_world *h)
         struct hw_driver *driver = &h->drivers[d];
 
         driver->stays = rng_percent(&h->rng, h->lossy ? 80 : 45);
-        driver->same_names = rng_percent(&h->rng, 35);
+        driver->same_names = rng_percent(&h->rng, 50);
         driver->shares_said = rng_percent(&h->rng, 50);
         driver->fails_percent = rng_percent(&h->rng, h->lossy ? 50 : 30) ? 60 : 10;
     }

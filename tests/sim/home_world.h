@@ -144,6 +144,8 @@ struct hw_pod {
     enum hw_state state; /* of its container */
     uint64_t comes_ms;
     uint64_t create; /* which the shim holds; 0: none */
+    bool stores;     /* until it is stored who has its claims then */
+    uint64_t passed; /* which the runtime has yet to answer; likewise */
     uint64_t retry_ms;
 };
 
@@ -156,6 +158,7 @@ struct hw_use {
     size_t claims[HW_POD_CLAIMS];
     unsigned device[HW_POD_CLAIMS];
     bool known[HW_POD_CLAIMS]; /* the shim must know */
+    bool passed; /* the runtime was asked for it, which it was not before that was stored */
     size_t claims_len;
 };
 
@@ -285,6 +288,7 @@ void home_pod_deleted(struct home_world *h, struct hw_pod *pod, bool forced);
 void home_pods_due(struct home_world *h);
 uint64_t home_pods_next_ms(const struct home_world *h);
 void home_pod_refused(struct home_world *h, uint64_t create, int code, const char *message);
+void home_pod_passes(struct home_world *h, uint64_t create);
 void home_pods_shim_started(struct home_world *h);
 void home_list_begins(struct home_world *h);
 void home_list_ends(struct home_world *h);
@@ -307,6 +311,9 @@ void home_agent_heals(struct home_world *h);
 void home_use_note(struct home_world *h, const struct hw_pod *pod);
 /* All in it have ended, and the shim is told. */
 void home_uses_ended(struct home_world *h, unsigned sandbox);
+/* The runtime is asked for it. Whether it is stored that it has all claims of which that is known, so
+ * that no restart forgets it. */
+bool home_use_passes(struct home_world *h, const struct hw_pod *pod);
 /* A list was taken. */
 void home_uses_listed(struct home_world *h);
 /* What no row says is not known any more. */
@@ -337,7 +344,8 @@ void home_judge_done(struct home_world *h, size_t claim, const struct devicemgr_
 /* A create passes, or is refused. */
 void home_judge_create(struct home_world *h, const struct hw_pod *pod, enum hw_held held,
                        size_t claim);
-void home_judge_refused(struct home_world *h, const struct hw_pod *pod, int code);
+/* The runtime is asked for it. */
+void home_judge_passes(struct home_world *h, const struct hw_pod *pod);
 /* It has said that another has a device of the claim. */
 void home_judge_said(struct home_world *h, size_t claim);
 /* After each run of the core. */

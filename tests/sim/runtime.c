@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tests/sim/dra.h"
 #include "tests/sim/world.h"
 
 #define START_MS_MAX 500
@@ -241,6 +242,7 @@ void runtime_restart(struct world *w)
     world_after(w, &rng, rng_delay_ms(&rng, DOWN_MS_MAX), back, 0, 0);
     lister_runtime_gone(w);
     client_runtime_gone(w);
+    dra_pods_runtime_gone(w);
 }
 
 void runtime_reboot(struct world *w, bool forgets)

@@ -193,7 +193,7 @@ static unsigned unhealthy(const struct taint_world *t, size_t resource)
 static bool is_excused(const struct taint_world *t, const struct tw_pod *pod)
 {
     if (pod->kind == TW_CLAIM)
-        return !pod->prepared || !pod->ready;
+        return !pod->prepared || !pod->ready || t->store_fails;
     return !t->listed || t->store_fails || !pod->ready || !t->plugins[pod->resource].endpoint ||
            (pod->mask & unhealthy(t, pod->resource)) != 0;
 }
@@ -239,7 +239,9 @@ void taint_judge_forwarded(struct taint_world *t, const struct tw_pod *pod, unsi
     count_add(pod->kind == TW_CLAIM ? COUNT_TAINT_CLAIM_MADE : COUNT_TAINT_MADE);
     check_that(t->w, mask && (pod->kind == TW_REQUEST || mask == pod->mask),
                "a container gets what it was given");
-    check_that(t->w, !taint_must_have(t, pod, mask, TW_NO_EXECUTE),
+    check_that(t->w,
+               pod->kind == TW_CLAIM ? !pod->no_execute
+                                     : !taint_must_have(t, pod, mask, TW_NO_EXECUTE),
                "no container is made with a device that is NoExecute to its pod: u%u", pod->uid);
     check_that(t->w, !((pod->sent || pod->accepted) && !pod->unsure.is && is_wanted(t, pod)),
                "none is made of a pod that is being ended: u%u", pod->uid);

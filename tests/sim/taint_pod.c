@@ -262,8 +262,7 @@ static size_t name_devices(const struct taint_world *t, const struct tw_pod *pod
 static void pass_on(struct taint_world *t, struct tw_pod *pod)
 {
     taint_judge_forwarded(t, pod, pod->mask);
-    pod->forwarded = pod->given = pod->user = true;
-    pod->user_ms = t->now_ms;
+    pod->forwarded = pod->given = true;
     pod->first_create = 0;
 }
 
@@ -297,11 +296,19 @@ static void begin_create(struct taint_world *t, struct tw_pod *pod)
         pod->had = UINT32_MAX; /* which it is given is seen when it is made */
     pod->forwarded = false;
     pod->retry_ms = t->now_ms + rng_between(&t->rng, 1000, RETRY_MS_MAX);
+    pod->no_execute = pod->kind == TW_CLAIM && taint_must_have(t, pod, pod->mask, TW_NO_EXECUTE);
     decides = devicemgr_create(t->core, t->now_ms, pod->create, &request);
     check_that(t->w, decides || pod->kind == TW_CLAIM, "a container with a device is decided upon");
     taint_texts_fini(&texts);
     if (!decides)
         pass_on(t, pod);
+    else if (pod->kind == TW_CLAIM)
+        devicemgr_run(t->core); /* it may be refused */
+    if (pod->kind == TW_CLAIM &&
+        pod->create) { /* else it waits to be stored who has the claim then */
+        pod->user = true;
+        pod->user_ms = t->now_ms;
+    }
     taint_shim_run(t);
 }
 
@@ -324,6 +331,10 @@ void taint_pod_verdict(struct taint_world *t, struct tw_pod *pod,
         pod->create = 0;
         return;
     }
+    if (pod->kind == TW_CLAIM) {
+        pass_on(t, pod);
+        return;
+    }
     taint_judge_forwarded(t, pod, mask);
     pod->forwarded = pod->given = true;
     pod->first_create = 0;
@@ -339,8 +350,6 @@ static void make(struct taint_world *t, struct tw_pod *pod)
     pod->create = 0;
     pod->forwarded = false;
     if (!pod->ready || rng_percent(&t->rng, 5)) {
-        if (pod->kind == TW_CLAIM)
-            return;
         devicemgr_create_answered(t->core, t->now_ms, create, NULL);
         taint_shim_run(t);
         return;
@@ -348,11 +357,6 @@ static void make(struct taint_world *t, struct tw_pod *pod)
     pod->container = ++t->last_container;
     pod->runs = true;
     pod->listed = false;
-    if (pod->kind == TW_CLAIM) {
-        taint_note(t, "c%u of u%u is made", pod->container, pod->uid);
-        t->list_wanted = true;
-        return;
-    }
     snprintf(id, sizeof id, "c%u", pod->container);
     taint_note(t, "c%u of u%u is made", pod->container, pod->uid);
     t->list_wanted = true; /* by its event */

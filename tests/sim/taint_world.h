@@ -196,8 +196,9 @@ struct tw_pod {
     bool is_static;
     bool deleting;
     size_t resource;
-    unsigned mask; /* what it was given; of a request: since its last container was forwarded */
-    unsigned had;  /* ever, or perhaps */
+    bool no_execute; /* its claim had such a device when its container was asked for */
+    unsigned mask;   /* what it was given; of a request: since its last container was forwarded */
+    unsigned had;    /* ever, or perhaps */
     struct tw_toleration tolerations[TW_TOLERATIONS_MAX];
     size_t tolerations_len;
     uint64_t grace_ms;

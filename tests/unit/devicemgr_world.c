@@ -8,6 +8,7 @@
 #include "devicemgr/things/limits.h"
 #include "devicemgr/things/options.h"
 #include "devicemgr/things/request.h"
+#include "devicemgr/turn/turn.h"
 
 static const char *const KINDS[] = {"resource", "allocation", "pod",      "order", "driver",
                                     "claim",    "ending",     "shutdown", "loss"};
@@ -266,6 +267,13 @@ static void on_verdict(void *user, uint64_t create_number, const struct devicemg
         return;
     }
     assert_null(verdict->message);
+    if (!o) {
+        struct world *w = user;
+
+        w->passed = create_number;
+        devicemgr_create_answered(w->mgr, w->now_ms, create_number, "k");
+        return;
+    }
     for (size_t i = 0; i < o->n_envs; i++)
         n += (size_t)snprintf(text + n, sizeof text - n, " %s=%s", o->envs[i]->key,
                               o->envs[i]->value);
@@ -984,6 +992,16 @@ bool create_in(struct world *w, uint64_t number, const char *sandbox, const char
     tokens_free(notes, request.container_annotations_len);
     devicemgr_run(w->mgr);
     return decided;
+}
+
+bool create_claimed(struct world *w, uint64_t number, const struct devicemgr_create *request)
+{
+    bool decided = devicemgr_create(w->mgr, w->now_ms, number, request);
+    const struct create *create;
+
+    devicemgr_run(w->mgr);
+    create = creates_find(&w->mgr->creates, number);
+    return decided && !(create && create->state == CREATE_COMMITTING);
 }
 
 bool create(struct world *w, uint64_t number, const char *uid, const char *container,

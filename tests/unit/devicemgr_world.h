@@ -60,9 +60,10 @@ struct world {
     uint64_t call;     /* on a plugin, or a driver */
     uint64_t instance; /* of the driver that it is on */
     uint64_t check;
-    uint64_t stop;  /* of a container or a sandbox */
-    uint64_t order; /* to evict a pod */
-    bool looks;     /* the port claim_look is written down, too */
+    uint64_t passed; /* a create with claims only, once these were stored */
+    uint64_t stop;   /* of a container or a sandbox */
+    uint64_t order;  /* to evict a pod */
+    bool looks;      /* the port claim_look is written down, too */
     uint64_t commit;
     size_t commits; /* how many there were */
 
@@ -152,6 +153,10 @@ void container_removed(struct world *w, const char *id);
 
 /* In sandbox "s-UID". `tokens`: "vendor.com/gpu:g0,g1 other.com/nic:n0" or NULL; `request`: the
  * pod's annotation or NULL. */
+/* devicemgr_create() of a container with claims, and what follows at once. Whether something is in its
+ * way but that the claims are to be stored with it; for that it waits, and is made as soon as it passes
+ * (`passed`). */
+bool create_claimed(struct world *w, uint64_t number, const struct devicemgr_create *request);
 bool create(struct world *w, uint64_t number, const char *uid, const char *container,
             const char *tokens, const char *request);
 /* In this sandbox, whosever it is. */

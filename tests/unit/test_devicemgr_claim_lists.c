@@ -92,8 +92,7 @@ static void use_as(struct world *w, const char *pod_name, const char *cdi)
                                              .cdi_devices = &cdi,
                                              .cdi_devices_len = 1};
 
-    (void)!devicemgr_create(w->mgr, w->now_ms, 1, &request);
-    devicemgr_run(w->mgr);
+    (void)!create_claimed(w, 1, &request);
 }
 
 static void use(struct world *w, const char *cdi)

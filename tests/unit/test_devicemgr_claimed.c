@@ -22,7 +22,6 @@ static bool create_named(struct world *w, uint64_t number, const char *uid, cons
                                        .container = "main",
                                        .cdi_devices = names,
                                        .deadline_ms = UINT64_MAX};
-    bool asks;
 
     snprintf(sandbox, sizeof sandbox, "s-%s", uid);
     snprintf(text, sizeof text, "%s %s", field, annotated);
@@ -32,9 +31,7 @@ static bool create_named(struct world *w, uint64_t number, const char *uid, cons
         request.cdi_annotated_len += name >= text + strlen(field);
         names[request.cdi_devices_len++] = name;
     }
-    asks = devicemgr_create(w->mgr, w->now_ms, number, &request);
-    devicemgr_run(w->mgr);
-    return asks;
+    return create_claimed(w, number, &request);
 }
 
 #define GPU_0 "example.com/dev=gpu-0"
@@ -43,7 +40,7 @@ static bool create_named(struct world *w, uint64_t number, const char *uid, cons
 static void assert_passes(struct world *w, const char *uid, const char *field)
 {
     assert_false(create_named(w, 77, uid, field, ""));
-    if (w->pending)
+    while (w->pending)
         committed(w);
     ignore_all(w);
 }
@@ -548,10 +545,8 @@ static bool create_next(struct world *w, uint64_t number, const char *uid, const
                                              .cdi_devices = cdi,
                                              .cdi_devices_len = 2,
                                              .deadline_ms = UINT64_MAX};
-    bool taken = devicemgr_create(w->mgr, w->now_ms, number, &request);
 
-    devicemgr_run(w->mgr);
-    return taken;
+    return create_claimed(w, number, &request);
 }
 
 static void next_is_refused(struct world *w, const char *uid, const char *name_space,
@@ -594,6 +589,75 @@ static void a_pod_of_the_same_name_is_another(void **state)
     both_known(w);
     next_is_refused(w, "another", "ns", "u1");
     assert_false(create_next(w, 8, "u1", "ns", "u1")); /* made anew */
+}
+
+/* Who is killed in that moment would let another have its device, as nobody else knows who runs. */
+static void who_is_to_run_with_a_claim_is_stored_first(void **state)
+{
+    struct world *w = *state;
+
+    of_two_pods(w);
+    sandbox_stopped(w, "s-u1");
+    committed(w);
+    both_known(w);
+    assert_false(create_named(w, 7, "u1", C1_GPU_0, ""));
+    expect(w, "commit claim c1 *");
+    expect_nothing(w);
+    assert_int_equal(w->passed, 77); /* the one before */
+    world_restart(w);                /* nothing was stored, and nothing is made */
+    ignore_all(w);
+    driver_up(w, 1, DRIVER);
+    both_known(w);
+    assert_false(create_named(w, 8, "u1", C1_GPU_0, ""));
+    expect_stored(w, "commit claim c1 *");
+    assert_int_equal(w->passed, 8);
+    assert_false(create_named(w, 9, "u1", C1_GPU_0, "")); /* that is stored */
+    expect_nothing(w);
+    world_restart(w);
+    ignore_all(w);
+    driver_up(w, 1, DRIVER);
+    both_known(w);
+    next_is_refused(w, "u2", "ns", "u2");
+}
+
+static void who_cannot_be_stored_with_a_claim_is_refused(void **state)
+{
+    struct world *w = *state;
+
+    driver_up(w, 1, DRIVER);
+    claim_prepared(w, 5, "c1", "gpu-0");
+    assert_false(create_named(w, 7, "u1", GPU_0, ""));
+    expect(w, "commit claim c1 *");
+    commit_failed(w, "disk full");
+    expect_with(w, "verdict 7 refused 14", "cannot be stored: disk full", NULL);
+    expect_nothing(w);
+    assert_false(create_named(w, 8, "u1", GPU_0, "")); /* that is tried at once */
+    expect_stored(w, "commit claim c1 *");
+    assert_int_equal(w->passed, 8);
+}
+
+static void who_waits_for_that_may_be_over(void **state)
+{
+    struct world *w = *state;
+
+    driver_up(w, 1, DRIVER);
+    claim_prepared(w, 5, "c1", "gpu-0");
+    sandbox_ran(w, "u1", "s-u1", 0);
+    assert_false(create_named(w, 7, "u1", GPU_0, ""));
+    create_cancelled(w, 7);
+    expect_stored(w, "commit claim c1 *");
+    assert_int_equal(w->passed, 0);
+    sandbox_stopped(w, "s-u1");
+    expect_stored(w, "commit claim c1 *");
+    sandbox_ran(w, "u1", "s-u1-1", 1);
+    sandbox_stopped(w, "s-u1-1");
+    expect_nothing(w);
+    assert_false(create_named(w, 8, "u1", GPU_0, ""));
+    sandbox_stopped(w, "s-u1");
+    expect(w, "commit claim c1 *");
+    committed(w);
+    expect_with(w, "verdict 8 refused 9", "the pod is terminating", NULL);
+    assert_int_equal(w->passed, 0);
 }
 
 static void who_had_it_before_a_restart_is_asked_for(void **state)
@@ -920,6 +984,9 @@ int main(void)
         CLAIMS_TEST(a_pod_of_another_namespace_may_be_hidden),
         CLAIMS_TEST(a_pod_of_a_namespace_that_begins_alike_is_another),
         CLAIMS_TEST(a_pod_of_the_same_name_is_another),
+        CLAIMS_TEST(who_is_to_run_with_a_claim_is_stored_first),
+        CLAIMS_TEST(who_cannot_be_stored_with_a_claim_is_refused),
+        CLAIMS_TEST(who_waits_for_that_may_be_over),
         CLAIMS_TEST(who_had_it_before_a_restart_is_asked_for),
         CLAIMS_TEST(what_the_cluster_said_before_a_restart_counts),
         CLAIMS_TEST(what_is_allocated_no_more_is_with_whom_it_runs),

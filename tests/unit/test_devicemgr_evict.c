@@ -778,12 +778,9 @@ static bool with_claim_of(struct world *w, uint64_t number, const char *uid)
                                              .pod_annotations = &tolerations,
                                              .pod_annotations_len = w->tolerations ? 1 : 0,
                                              .deadline_ms = UINT64_MAX};
-    bool pending;
 
     settle(w);
-    pending = devicemgr_create(w->mgr, w->now_ms, number, &request);
-    devicemgr_run(w->mgr);
-    return pending;
+    return create_claimed(w, number, &request);
 }
 
 static bool with_claim(struct world *w, uint64_t number)

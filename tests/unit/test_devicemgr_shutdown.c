@@ -411,6 +411,7 @@ static void so_are_those_with_claims(void **state)
     driver_up(w, 1, DRIVER);
     claim_prepared(w, 5, "c1", "gpu-0");
     claim_prepared(w, 6, "c2", "gpu-1");
+    unprepare(w, 7, "c0"); /* which nobody knows, and has no row */
     runtime_listed(w, THREE_PODS);
     ignore_all(w);
     goes_down(w, w->now_ms, 0, "");
@@ -418,8 +419,9 @@ static void so_are_those_with_claims(void **state)
     cancelled(w);
     (void)ended(w, THREE_PODS);
     devicemgr_claim_consumers(w->mgr, w->now_ms, "c1", &consumers);
-    assert_false(devicemgr_create(w->mgr, w->now_ms, 30, &made));
-    devicemgr_run(w->mgr);
+    assert_false(create_claimed(w, 30, &made));
+    committed(w);
+    assert_int_equal(w->passed, 30);
     ignore_all(w);
     goes_down(w, w->now_ms, 0, "");
     assert_string_equal(listed(w, THREE_PODS), "c-u2-main:20000 c-u3-main:20000 c-u1-main:20000");

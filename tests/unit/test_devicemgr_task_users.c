@@ -18,10 +18,8 @@ static bool create_with(struct world *w, const char *uid, const char *container,
                                              .cdi_devices = &cdi,
                                              .cdi_devices_len = 1,
                                              .deadline_ms = UINT64_MAX};
-    bool asks = devicemgr_create(w->mgr, w->now_ms, 77, &request);
 
-    devicemgr_run(w->mgr);
-    return asks;
+    return create_claimed(w, 77, &request);
 }
 
 /* Claim c1 is prepared, and pods u1 and u2 have a container with it. */

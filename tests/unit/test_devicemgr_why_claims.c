@@ -250,8 +250,7 @@ static void create_with(struct world *w, const char *container, const char *cdi)
                                              .cdi_devices_len = 1,
                                              .deadline_ms = UINT64_MAX};
 
-    assert_false(devicemgr_create(w->mgr, w->now_ms, 77, &request));
-    devicemgr_run(w->mgr);
+    assert_false(create_claimed(w, 77, &request));
     expect_stored(w, "commit claim *");
 }
 
