@@ -118,6 +118,7 @@
     X(HOME_AMBIGUOUS, "those where the driver's names do not tell")                                \
     X(HOME_REFUSED, "creates refused for what another pod has")                                    \
     X(HOME_STORED_FIRST, "creates that passed once it was stored who has their claims")            \
+    X(HOME_ASTRAY, "unprepares asked for what is allocated no more, under its container")          \
     X(HOME_UNSTORED, "those refused as that could not be stored")                                  \
     X(HOME_KILLED, "shims killed beside drivers that move")                                        \
     X(HOME_KUBELET, "kubelets restarted beside them")                                              \

@@ -93,6 +93,7 @@ static void tell_claim(struct home_world *h, size_t claim)
     is->told_admin = is->admin;
     is->told_shared = is->shared;
     is->told_device = is->device;
+    is->alone = is->allocated ? !is->admin && !is->shared : is->alone;
     is->told_alone |= is->allocated && !is->admin && !is->shared;
     home_note(h, "the agent tells of %s: %s", uid, is->allocated ? name : "not allocated");
     devicemgr_claim_allocation(h->core, h->now_ms, uid, is->allocated, &device, is->allocated);

@@ -119,7 +119,7 @@ void home_judge_effect(struct home_world *h, const struct hw_op *op)
             runs = runs || pod->claims[k] == op->claim;
     }
     check_that(h->w,
-               claim->life != HW_WANTED || !claim->has || !op->seen ||
+               claim->life != HW_WANTED || !claim->has || !op->seen || claim->let_go ||
                    (claim->asked && claim->asks_prepare && !runs),
                "c%zu is not taken from the kubelet, which has it", op->claim);
     check_that(h->w, !home_is_used(h, op->claim),

@@ -4,6 +4,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "tests/sim/home_world.h"
 
@@ -42,6 +43,14 @@ static void is_unprepared(struct home_world *h, size_t claim)
 
 /* ---- of the shim ---- */
 
+/* Nothing was sent since the driver's last answer, which the shim has. */
+static bool knows_answer(const struct home_world *h, size_t claim)
+{
+    struct hw_row row = home_shim_row(h, claim);
+
+    return home_shim_is_stored(h) && !row.unanswered && strcmp(row.state, "prepared") == 0;
+}
+
 static void ask_shim(struct home_world *h, size_t claim, bool prepare)
 {
     struct hw_claim *is = &h->claims[claim];
@@ -55,6 +64,7 @@ static void ask_shim(struct home_world *h, size_t claim, bool prepare)
     is->asked_ms = h->now_ms;
     home_note(h, "the kubelet asks to %s %s, %" PRIu64, prepare ? "prepare" : "unprepare", uid,
               is->asked);
+    is->alone = is->alone && !prepare && knows_answer(h, claim);
     if (prepare) {
         is->told = false;
         devicemgr_claim_prepare(h->core, h->now_ms, is->asked, driver, &names);
@@ -132,6 +142,7 @@ void home_ask(struct home_world *h, size_t claim, bool prepare)
     if (is->asked)
         return;
     is->in_books = true;
+    is->let_go = is->let_go && !prepare;
     if (d->with_kubelet && (!d->bridged || rng_percent(&h->rng, THERE_PERCENT)))
         ask_driver(h, claim, prepare);
     else if (d->bridged)

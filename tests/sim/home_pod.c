@@ -18,6 +18,7 @@
 #define FORCED_PERCENT 70
 #define REALLOCATED_PERCENT 60
 #define ROOMS_KEPT 3
+#define ASTRAY_PERCENT 30
 #define CODE_UNAVAILABLE 14
 
 struct hw_pod *home_pod_of(struct home_world *h, unsigned uid)
@@ -259,6 +260,25 @@ static bool unprepare(struct home_world *h, const struct hw_pod *pod)
     return done;
 }
 
+/* Its books have a pod that was deleted by force no more: it asks, each minute, to unprepare what that
+ * had, while its container runs yet. Not where the driver's names leave open by which claim, nor where
+ * the driver may be asked elsewhere. */
+static void ask_astray(struct home_world *h, const struct hw_pod *pod)
+{
+    for (size_t i = 0; i < pod->claims_len && !*h->w->broken; i++) {
+        const struct hw_claim *claim = &h->claims[pod->claims[i]];
+        const struct hw_driver *d = &h->drivers[claim->driver];
+
+        if (!claim->allocated && claim->life == HW_WANTED && claim->has && !claim->asked &&
+            d->stays && !d->same_names && !d->with_kubelet &&
+            !others_have(h, pod, pod->claims[i], true) && rng_percent(&h->rng, ASTRAY_PERCENT)) {
+            count_add(COUNT_HOME_ASTRAY);
+            h->claims[pod->claims[i]].let_go = true;
+            home_ask(h, pod->claims[i], false);
+        }
+    }
+}
+
 /* A container that is started once more takes what the kubelet was told: it asks for no claim. */
 static void go_on(struct home_world *h, struct hw_pod *pod)
 {
@@ -275,8 +295,10 @@ void home_pod_proceeds(struct home_world *h, struct hw_pod *pod)
         return;
     if (pod->deleting) {
         if (pod->sandbox && !h->calm &&
-            rng_percent(&h->rng, h->lossy ? STOPS_SOON_PERCENT : STOPS_ON_PERCENT))
+            rng_percent(&h->rng, h->lossy ? STOPS_SOON_PERCENT : STOPS_ON_PERCENT)) {
+            ask_astray(h, pod);
             return; /* it has its grace period yet */
+        }
         end_sandbox(h, pod);
         if (!*h->w->broken && unprepare(h, pod))
             pod->there = false;

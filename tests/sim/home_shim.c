@@ -47,6 +47,8 @@ struct hw_row home_shim_row(const struct home_world *h, size_t claim)
     row.has_device = is->has_response && home_answer_read(is->response.data, is->response.len,
                                                           &row.device, &row.shared);
     row.sent = is->sent;
+    row.unanswered = is->unanswered;
+    row.alone = is->alone;
     checkpoint__v1__claim__free_unpacked(is, NULL);
     return row;
 }

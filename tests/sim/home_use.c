@@ -128,6 +128,7 @@ void home_uses_shim_started(struct home_world *h)
         struct hw_claim *claim = &h->claims[i];
 
         claim->warned = 0;
+        claim->alone = row.alone;
         claim->said = row.has_device;
         claim->answered = claim->answered && row.has_device && row.device == claim->taken_device;
         claim->said_device = row.device;
@@ -208,7 +209,7 @@ static bool meets(const struct home_world *h, size_t claim, const struct hw_use 
 
 static bool is_told(const struct hw_claim *claim, bool may)
 {
-    return claim->told || (may && claim->told_alone);
+    return claim->told || claim->alone || (may && claim->told_alone);
 }
 
 static enum hw_held held_by(const struct home_world *h, size_t claim, size_t other, bool may)

@@ -99,6 +99,8 @@ struct hw_claim {
     bool told;          /* it was, since it was asked for last, or since its start: */
     bool told_admin, told_shared;
     unsigned told_device;
+    bool alone; /* it has its device alone, as the shim was told when it was allocated, since it was
+                   asked for last, or has stored */
     bool
         told_alone; /* at some time, neither shared nor to look at: the shim may know it from then */
     /* the kubelet */
@@ -107,6 +109,7 @@ struct hw_claim {
     bool has;       /* it was told devices, */
     unsigned given; /* this one, */
     bool by_shim;   /* and by the shim, whose driver was not seen with the kubelet since */
+    bool let_go;    /* it has asked to unprepare it though some pod's container runs */
     uint64_t asked; /* of the shim: 0, nothing */
     bool asks_prepare;
     uint64_t asked_ms;
@@ -219,8 +222,10 @@ struct hw_row {
     char state[16];
     bool has_device; /* the driver's last answer is in it: */
     unsigned device;
-    bool shared; /* likewise */
-    bool sent;   /* a prepare of it was, or may have been */
+    bool shared;     /* likewise */
+    bool sent;       /* a prepare of it was, or may have been */
+    bool unanswered; /* likewise since that answer */
+    bool alone;
 };
 struct hw_row home_shim_row(const struct home_world *h, size_t claim);
 /* Whether it says that a container in the sandbox has it. */
