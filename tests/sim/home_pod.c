@@ -30,6 +30,14 @@ struct hw_pod *home_pod_of(struct home_world *h, unsigned uid)
     return NULL;
 }
 
+/* As a StatefulSet's: the next one has the name of the one before, which may run yet. */
+static const char *pod_name(unsigned uid)
+{
+    static const char *const NAMES[] = {"web-0", "web-1"};
+
+    return NAMES[uid % 2];
+}
+
 static bool has(const struct hw_pod *pod, size_t claim)
 {
     for (size_t i = 0; i < pod->claims_len; i++) {
@@ -71,7 +79,7 @@ static void create(struct home_world *h, struct hw_pod *pod)
                                        .sandbox_attempt = pod->attempt,
                                        .pod_uid = uid,
                                        .pod_namespace = "ns",
-                                       .pod_name = uid,
+                                       .pod_name = pod_name(pod->uid),
                                        .container = "main",
                                        .cdi_devices = cdi,
                                        .deadline_ms = UINT64_MAX};
@@ -186,7 +194,7 @@ static void run_sandbox(struct home_world *h, struct hw_pod *pod)
     const struct devicemgr_sandbox sandbox = {.id = id,
                                               .pod_uid = uid,
                                               .pod_namespace = "ns",
-                                              .pod_name = uid,
+                                              .pod_name = pod_name(pod->uid),
                                               .attempt = ++pod->attempt,
                                               .ready = true};
 
@@ -473,7 +481,7 @@ void home_list_ends(struct home_world *h)
         sandboxes[len] = (struct devicemgr_sandbox){.id = ids[len],
                                                     .pod_uid = uids[len],
                                                     .pod_namespace = "ns",
-                                                    .pod_name = uids[len],
+                                                    .pod_name = pod_name(pod->uid),
                                                     .attempt = pod->attempt,
                                                     .ready = pod->ready};
         if (pod->state == HW_RUNS || pod->state == HW_EXITED)
