@@ -21,7 +21,9 @@
 #define HTTP_CONNECTIONS_MAX 8
 #define HTTP_CONNECTION_BYTES_MAX (16 * 1024)
 #define HTTP_IDLE_S 10
-#define HTTP_FULL_MS 10000
+/* A scraper gives up after 10 s by default, and before it there may be as many who say nothing as the
+ * backlog takes. Each answer is made whole when it is asked for, so that hardly any is under way. */
+#define HTTP_FULL_MS 1000
 /* Who could not be taken, for want of descriptors, say, is tried again after so long. */
 #define HTTP_AGAIN_MS 100
 

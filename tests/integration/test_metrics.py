@@ -471,6 +471,15 @@ def test_as_many_as_there_may_be_who_say_nothing(watched):
     assert get(path, "/healthz")[0] == 200
 
 
+def test_a_crowd_that_says_nothing(watched):
+    """Who comes behind it is answered while he still waits: get() does for 30 s."""
+    _, path = watched()
+    with contextlib.ExitStack() as stack:
+        for _ in range(64):
+            stack.enter_context(socket.socket(socket.AF_UNIX)).connect(str(path))
+        assert get(path, "/healthz")[0] == 200
+
+
 def test_as_many_as_there_may_be_who_never_end(watched):
     """Who sends a little now and then keeps his place until others want it."""
     _, path = watched()
