@@ -423,7 +423,7 @@ static void on_feed_lost(void *user)
     agent->reporting = false;
     uv_timer_stop(&agent->report_timer);
     if (agent->orders)
-        orders_cancel_all(agent->orders);
+        orders_daemon_lost(agent->orders);
     shutdown_daemon_lost(agent->shutdown);
 }
 

@@ -219,10 +219,21 @@ void orders_cancel(struct orders *orders, uint64_t id)
         cut(run);
 }
 
-void orders_cancel_all(struct orders *orders)
+/* Whether it is an Event that is being written: no next daemon orders it again. */
+static bool is_told(const struct run *run)
 {
-    while (!TAILQ_EMPTY(&orders->runs))
-        cut(TAILQ_FIRST(&orders->runs));
+    return run->begun && run->order->what_case == AGENT__V1__ORDER__WHAT_TELL;
+}
+
+void orders_daemon_lost(struct orders *orders)
+{
+    struct run *run = TAILQ_FIRST(&orders->runs), *next;
+
+    for (; run; run = next) {
+        next = TAILQ_NEXT(run, entry);
+        if (!is_told(run))
+            cut(run);
+    }
 }
 
 /* ---- life ---- */
@@ -254,6 +265,7 @@ void orders_free(struct orders *orders)
 {
     if (!orders)
         return;
-    orders_cancel_all(orders);
+    while (!TAILQ_EMPTY(&orders->runs))
+        cut(TAILQ_FIRST(&orders->runs));
     uv_close((uv_handle_t *)&orders->timer, on_closed);
 }

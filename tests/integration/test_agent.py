@@ -773,6 +773,21 @@ def test_what_a_lost_daemon_has_ordered_is_not_begun(running, server, feed):
         proto.DONE, ["/api/v1/namespaces/default/pods/b/eviction"])
 
 
+def test_an_event_that_is_told_outlives_its_daemon(running, server, feed):
+    """No next one orders it again; of one that does it is under way, and not begun twice."""
+    server.fault(Fault(silence=True), method="POST")
+    number = feed.begin(**tell_of())
+    server.wait_asked(method="POST")
+    feed.stop()
+    running.wait_log("feed: lost")
+    feed.start()
+    feed.wait_watched(2)
+    feed.begin(number, **tell_of())
+    assert feed.wait_answer(number).outcome == proto.AGAIN  # its own time was over
+    assert len(server.asked(method="POST")) == 1
+    assert feed.order(**tell_of()).outcome == proto.DONE
+
+
 def test_a_report_that_is_not_taken_is_told_again(running, server, feed):
     feed.report_fails = (grpc.StatusCode.INTERNAL, "no")
     server.put("pods", pod("a"))
