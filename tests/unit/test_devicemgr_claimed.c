@@ -620,6 +620,50 @@ static void who_is_to_run_with_a_claim_is_stored_first(void **state)
     next_is_refused(w, "u2", "ns", "u2");
 }
 
+/* As one that is made again: its device has a row, and the claim has been prepared since. */
+static void who_has_devices_too_waits_for_its_claims(void **state)
+{
+    const char *name = GPU_0;
+    char *key = request_token_key(GPU), *value;
+    struct ids ids = {0};
+    struct devicemgr_annotation token = {.key = key};
+    struct devicemgr_create request = {.sandbox_id = "s-u1",
+                                       .pod_uid = "u1",
+                                       .pod_namespace = "ns",
+                                       .pod_name = "u1",
+                                       .container = "main",
+                                       .container_annotations = &token,
+                                       .container_annotations_len = 1,
+                                       .cdi_devices = &name,
+                                       .cdi_devices_len = 1,
+                                       .deadline_ms = UINT64_MAX};
+    struct world *w = *state;
+
+    ids_add(&ids, "g0");
+    token.value = value = request_token_value(GPU, &ids);
+    u1_has_g0(w, "g0");
+    driver_up(w, 1, DRIVER);
+    claim_prepared(w, 5, "c1", "gpu-0");
+    assert_true(devicemgr_create(w->mgr, w->now_ms, 7, &request));
+    devicemgr_run(w->mgr);
+    expect(w, "commit claim c1 *");
+    expect_nothing(w);
+    commit_failed(w, "disk full");
+    expect_with(w, "verdict 7 refused 14", "cannot be stored: disk full", NULL);
+    assert_true(devicemgr_create(w->mgr, w->now_ms, 8, &request));
+    devicemgr_run(w->mgr);
+    expect_stored(w, "commit claim c1 *");
+    expect(w, "verdict 8 forward *");
+    create_answered(w, 8, NULL);
+    assert_true(devicemgr_create(w->mgr, w->now_ms, 9, &request)); /* that is stored */
+    devicemgr_run(w->mgr);
+    expect(w, "verdict 9 forward *");
+    expect_nothing(w);
+    ids_fini(&ids);
+    free(key);
+    free(value);
+}
+
 static void who_cannot_be_stored_with_a_claim_is_refused(void **state)
 {
     struct world *w = *state;
@@ -985,6 +1029,7 @@ int main(void)
         CLAIMS_TEST(a_pod_of_a_namespace_that_begins_alike_is_another),
         CLAIMS_TEST(a_pod_of_the_same_name_is_another),
         CLAIMS_TEST(who_is_to_run_with_a_claim_is_stored_first),
+        CLAIMS_TEST(who_has_devices_too_waits_for_its_claims),
         CLAIMS_TEST(who_cannot_be_stored_with_a_claim_is_refused),
         CLAIMS_TEST(who_waits_for_that_may_be_over),
         CLAIMS_TEST(who_had_it_before_a_restart_is_asked_for),
