@@ -161,9 +161,11 @@ static int flush(struct kept_connection *connection)
     return err;
 }
 
-/* Why it is over; NULL: it is not. */
+/* Why it is over; NULL: it is not. What is left to be read then is the loop's next turn's: others have
+ * theirs between. */
 static const char *work(struct kept_connection *connection)
 {
+    unsigned reads = 0;
     int written = 0, read;
 
     do {
@@ -189,7 +191,7 @@ static const char *work(struct kept_connection *connection)
             return NULL;
         if (kept_state_of(connection)->over)
             return "what came is no HTTP/2";
-    } while (read > 0);
+    } while (read > 0 && ++reads < KEPT_READS_IN_A_ROW_MAX);
     wait_for(connection, written < 0);
     return NULL;
 }

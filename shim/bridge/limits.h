@@ -34,6 +34,8 @@
  * call for longest, so long at least. It waits in the kernel's backlog for that. */
 #define KEPT_CONNECTIONS_MAX 64
 #define KEPT_IDLE_MS 1000
+/* Of one connection, in a turn of the loop; each up to KEPT_READ_BYTES_MAX. */
+#define KEPT_READS_IN_A_ROW_MAX 4
 /* Bytes of requests that are not answered, and of answers to one call that are not taken, of all clients
  * of all sockets together: four of the largest. The kubelet asks for one container at a time. Beyond,
  * the connection that holds most of it ends: this memory outlives the process. */

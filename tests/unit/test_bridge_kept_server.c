@@ -3,6 +3,8 @@
 #include "tests/unit/test_wait.h"
 
 #include <errno.h>
+#include <linux/sockios.h>
+#include <sys/ioctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -237,6 +239,27 @@ static void who_asks_for_nothing_goes_for_another(void **state)
     WAIT(f->world, !kept_server_is_connected(f->server));
 }
 
+/* It may send as fast as it is read from. */
+static void who_sends_on_and_on_leaves_others_their_turn(void **state)
+{
+    static const uint8_t UNKNOWN[9 + 16384] = {0, 0x40, 0, 0xee}; /* of no use, and no mistake */
+    struct fixture *f = *state;
+    int waiting = 1;
+
+    call(f);
+    kept_call_finish(f->call, RPC_OK, NULL);
+    while (send(f->fd, UNKNOWN, sizeof UNKNOWN, MSG_NOSIGNAL) == (ssize_t)sizeof UNKNOWN)
+        ;
+    assert_int_equal(errno, EAGAIN);
+    uv_run(&f->world->loop, UV_RUN_NOWAIT);
+    assert_int_equal(ioctl(f->fd, SIOCOUTQ, &waiting), 0);
+    assert_true(waiting > 0);
+    while (waiting > 0) {
+        uv_run(&f->world->loop, UV_RUN_NOWAIT);
+        assert_int_equal(ioctl(f->fd, SIOCOUTQ, &waiting), 0);
+    }
+}
+
 /* Accepted, but there is no descriptor for what is kept of it. */
 static void a_connection_waits_for_a_descriptor_of_its_memory(void **state)
 {
@@ -301,6 +324,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(goes_before_it_is_answered, setup, teardown),
         cmocka_unit_test_setup_teardown(who_holds_most_goes, setup, teardown),
         cmocka_unit_test_setup_teardown(who_asks_for_nothing_goes_for_another, setup, teardown),
+        cmocka_unit_test_setup_teardown(who_sends_on_and_on_leaves_others_their_turn, setup,
+                                        teardown),
         cmocka_unit_test_setup_teardown(a_connection_waits_for_a_descriptor_of_its_memory, setup,
                                         teardown),
         cmocka_unit_test_setup_teardown(a_manager_that_did_not_read_is_told_with_the_next_bytes,
