@@ -664,6 +664,39 @@ static void who_has_devices_too_waits_for_its_claims(void **state)
     free(value);
 }
 
+/* As of one with devices: what waits is kept, and has its bounds. */
+static void who_would_wait_beyond_the_bounds_is_refused(void **state)
+{
+    const char *name = GPU_0;
+    char long_name[5000], uid[32];
+    struct devicemgr_create request = {.sandbox_id = "s-u1",
+                                       .pod_uid = "u1",
+                                       .pod_namespace = "ns",
+                                       .pod_name = long_name,
+                                       .container = "main",
+                                       .cdi_devices = &name,
+                                       .cdi_devices_len = 1,
+                                       .deadline_ms = UINT64_MAX};
+    struct world *w = *state;
+
+    memset(long_name, 'n', sizeof long_name - 1);
+    long_name[sizeof long_name - 1] = '\0';
+    plugin_register(w, 1, GPU, "gpu.sock");
+    ignore_all(w);
+    driver_up(w, 1, DRIVER);
+    claim_prepared(w, 5, "c1", "gpu-0");
+    ignore_all(w);
+    assert_true(create_claimed(w, 7, &request));
+    expect_with(w, "verdict 7 refused", "have more than 4096 bytes together", NULL);
+    for (uint64_t i = 0; i < CREATES_MAX; i++) {
+        snprintf(uid, sizeof uid, "other%u", (unsigned)i);
+        assert_true(create(w, 100 + i, uid, "main", GPU ":g0", NULL));
+    }
+    ignore_all(w);
+    assert_true(create_named(w, 8, "u1", GPU_0, ""));
+    expect_with(w, "verdict 8 refused 14:", "4096 creates wait or are under way already", NULL);
+}
+
 static void who_cannot_be_stored_with_a_claim_is_refused(void **state)
 {
     struct world *w = *state;
@@ -1030,6 +1063,7 @@ int main(void)
         CLAIMS_TEST(a_pod_of_the_same_name_is_another),
         CLAIMS_TEST(who_is_to_run_with_a_claim_is_stored_first),
         CLAIMS_TEST(who_has_devices_too_waits_for_its_claims),
+        CLAIMS_TEST(who_would_wait_beyond_the_bounds_is_refused),
         CLAIMS_TEST(who_cannot_be_stored_with_a_claim_is_refused),
         CLAIMS_TEST(who_waits_for_that_may_be_over),
         CLAIMS_TEST(who_had_it_before_a_restart_is_asked_for),
