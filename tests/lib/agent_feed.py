@@ -102,7 +102,18 @@ class AgentFeed:
                           f"answer {count} to order {number}; there are {self.answers}")
 
     def order(self, **what):
-        return self.wait_answer(self.begin(**what))
+        """Its answer. As a daemon does, it gives the order again to an agent that comes, or comes again, meanwhile."""
+        watches = self.watches
+        number = self.begin(**what)
+
+        def answer():
+            nonlocal watches
+            if self.watches != watches:
+                watches = self.watches
+                self.begin(number, **what)
+            return (self.answers_to(number) or [None])[-1]
+
+        return wait_until(answer, f"an answer to order {number}; there are {self.answers}")
 
     def wait_fact(self, kind, uid, condition=lambda one: True):
         return wait_until(lambda: (one := self.facts.get((kind, uid))) and condition(one) and one,
