@@ -111,7 +111,8 @@ def test_nothing_is_left_of_one_that_is_interrupted(at_work, directory, name):
     journal.chmod(0o755)
     path = directory / "interrupted.tar.gz"
     done = ctl(at_work, "support", str(path), prefix=(
-        "env", f"PATH={directory}:/usr/bin:/bin", f"ASKED_FOR={path}", "sh", "-c", 'ASKED_BY=$$ exec "$@"', "sh"))
+        "env", f"--default-signal={name}", f"PATH={directory}:/usr/bin:/bin", f"ASKED_FOR={path}",
+        "sh", "-c", 'ASKED_BY=$$ exec "$@"', "sh"))
     assert done.returncode == -signal.Signals[f"SIG{name}"]
     assert not path.exists()
 

@@ -139,7 +139,7 @@ def test_unhealthy_device_does_not_flap_over_a_restart(shim, client, watch, make
     make_plugin(shim, GPU, {"g0": True, "g1": False})
     watch(shim).wait(lambda shown: GPU in shown)
     client.create(client.run_pod("web"), "app", annotations=by_token(GPU, "g0"))  # so it is stored
-    for _ in range(20):
+    for _ in range(60):
         shim.kill()
         before = time.monotonic()
         shim.start()
