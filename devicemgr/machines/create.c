@@ -141,10 +141,8 @@ void creates_commit_began(struct creates *creates, uint64_t commit)
  * anew is in force all the same. */
 static bool is_kept(struct state *state, const struct create *create)
 {
-    for (const struct claim *c = state->claims.by_key; c; c = c->hh.next) {
-        if (claimed_unstored(state, c, create->demand.sandbox_id, create->demand.container))
-            return false;
-    }
+    if (!claimed_stored(state, create->demand.sandbox_id, create->demand.container))
+        return false;
     for (size_t i = 0; i < create->demand.request.len; i++) {
         const struct allocation *allocation = create_allocation(state, create, i);
 

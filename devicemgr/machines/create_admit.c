@@ -205,6 +205,12 @@ static bool lost_token(const struct state *state, const struct devicemgr_create 
     return false;
 }
 
+/* With the one that asks. */
+static bool are_too_many(const struct creates *creates)
+{
+    return HASH_COUNT(creates->by_number) > CREATES_MAX;
+}
+
 /* Reads what it asks for, and says why it may not, or not now; REASON_NONE also if it asks for
  * nothing. `error` is for the reason to point to. */
 static struct reason judge(struct creates *creates, struct create *create,
@@ -214,7 +220,7 @@ static struct reason judge(struct creates *creates, struct create *create,
     struct state *state = creates->state;
     struct reason reason = {.words = error->buf};
 
-    if (HASH_COUNT(creates->by_number) > CREATES_MAX)
+    if (are_too_many(creates))
         reason.kind = REASON_TOO_MANY_CREATES;
     else if (!annotation && !token)
         reason.kind = REASON_TOKEN_GONE;
@@ -309,25 +315,17 @@ bool creates_begin(struct creates *creates, uint64_t number, const struct device
     return true;
 }
 
-static bool is_unstored(const struct state *state, const struct devicemgr_create *said)
-{
-    const struct claim *claim = said->cdi_devices_len > 0 ? state->claims.by_key : NULL;
-
-    while (claim && !claimed_unstored(state, claim, said->sandbox_id, said->container))
-        claim = claim->hh.next;
-    return claim;
-}
-
 bool creates_begin_claimed(struct creates *creates, uint64_t number,
                            const struct devicemgr_create *said)
 {
     struct create *create;
     struct reason reason = {0};
 
-    if (!is_unstored(creates->state, said))
+    if (said->cdi_devices_len == 0 ||
+        claimed_stored(creates->state, said->sandbox_id, said->container))
         return false;
     create = create_new(creates, number, said);
-    if (HASH_COUNT(creates->by_number) > CREATES_MAX)
+    if (are_too_many(creates))
         reason.kind = REASON_TOO_MANY_CREATES;
     else if (!names_fit(&create->demand))
         reason.kind = REASON_NAMES_TOO_LONG;

@@ -9,16 +9,6 @@
 #include "devicemgr/things/limits.h"
 #include "devicemgr/things/moment.h"
 
-static bool is_user(const struct claim *claim, const struct claim_user *user)
-{
-    for (size_t i = 0; i < claim->users_len; i++) {
-        if (strcmp(claim->users[i].sandbox_id, user->sandbox_id) == 0 &&
-            strcmp(claim->users[i].container, user->container) == 0)
-            return true;
-    }
-    return false;
-}
-
 /* Whether both have a device of the same names. It need not be the same device, nor the same share of
  * it: a driver may have one name for all that it gives, as for a file in /dev that all may open. */
 static bool look_alike(const struct claim *claim, const struct claim *other)
@@ -38,8 +28,8 @@ static bool look_alike(const struct claim *claim, const struct claim *other)
 static bool may_be_anothers(const struct claim *claim, const struct claim_user *user)
 {
     for (const struct claim *other = claim->of->first; other; other = other->next) {
-        if (other != claim && other->state == CLAIM_PREPARED && is_user(other, user) &&
-            look_alike(claim, other))
+        if (other != claim && other->state == CLAIM_PREPARED &&
+            claim_find_user(other, user->sandbox_id, user->container) && look_alike(claim, other))
             return true;
     }
     return false;

@@ -81,21 +81,11 @@ bool claimed_by(const struct state *state, const struct claim *claim,
 
 /* ---- who is known to have them ---- */
 
-static bool has_user(const struct claim *claim, const char *sandbox_id, const char *container)
-{
-    for (size_t i = 0; i < claim->users_len; i++) {
-        if (strcmp(claim->users[i].sandbox_id, sandbox_id) == 0 &&
-            strcmp(claim->users[i].container, container) == 0)
-            return true;
-    }
-    return false;
-}
-
 bool claimed_used(const struct state *state, const char *sandbox_id, const char *container)
 {
     const struct claim *claim = state->claims.by_key;
 
-    while (claim && !has_user(claim, sandbox_id, container))
+    while (claim && !claim_find_user(claim, sandbox_id, container))
         claim = claim->hh.next;
     return claim;
 }
@@ -103,8 +93,17 @@ bool claimed_used(const struct state *state, const char *sandbox_id, const char 
 bool claimed_unstored(const struct state *state, const struct claim *claim, const char *sandbox_id,
                       const char *container)
 {
-    return has_user(claim, sandbox_id, container) && claim_state_kept(claim->state) &&
+    return claim_find_user(claim, sandbox_id, container) && claim_state_kept(claim->state) &&
            dirty_claim_unstored(state, claim);
+}
+
+bool claimed_stored(const struct state *state, const char *sandbox_id, const char *container)
+{
+    const struct claim *claim = state->claims.by_key;
+
+    while (claim && !claimed_unstored(state, claim, sandbox_id, container))
+        claim = claim->hh.next;
+    return !claim;
 }
 
 /* ---- the runtime ---- */

@@ -40,6 +40,8 @@ bool claimed_used(const struct state *state, const char *sandbox_id, const char 
  * behind a restart would let another have its devices. */
 bool claimed_unstored(const struct state *state, const struct claim *claim, const char *sandbox_id,
                       const char *container);
+/* Whether that is so of no claim. */
+bool claimed_stored(const struct state *state, const char *sandbox_id, const char *container);
 
 /* Whether two containers may both have this device of a lifted resource by claims: each claim of the
  * one is the other's too, or only looks at it. Of a claim that is not known here, since the checkpoint

@@ -295,14 +295,23 @@ bool claim_has_cdi(const struct claim *claim, const char *name)
     return false;
 }
 
+struct claim_user *claim_find_user(const struct claim *claim, const char *sandbox_id,
+                                   const char *container)
+{
+    for (size_t i = 0; i < claim->users_len; i++) {
+        if (strcmp(claim->users[i].sandbox_id, sandbox_id) == 0 &&
+            strcmp(claim->users[i].container, container) == 0)
+            return &claim->users[i];
+    }
+    return NULL;
+}
+
 bool claim_add_user(struct claim *claim, const char *sandbox_id, const char *container,
                     const char *pod, const char *pod_uid, uint64_t asked_ms)
 {
-    for (size_t i = 0; i < claim->users_len; i++) {
-        struct claim_user *user = &claim->users[i];
+    struct claim_user *user = claim_find_user(claim, sandbox_id, container);
 
-        if (strcmp(user->sandbox_id, sandbox_id) != 0 || strcmp(user->container, container) != 0)
-            continue;
+    if (user) {
         user->asked_ms = asked_ms;
         return false;
     }

@@ -158,6 +158,9 @@ void claim_set_allocation(struct claim *claim, bool allocated, struct granted *g
 bool claim_looks(const struct claim *claim);
 /* Whether the driver's answer has this CDI device. */
 bool claim_has_cdi(const struct claim *claim, const char *name);
+/* The container among those that may run with it; NULL: it is none of them. */
+struct claim_user *claim_find_user(const struct claim *claim, const char *sandbox_id,
+                                   const char *container);
 /* Once for each; there is a most of them. Whether it is a new one. All is copied. */
 bool claim_add_user(struct claim *claim, const char *sandbox_id, const char *container,
                     const char *pod, const char *pod_uid, uint64_t asked_ms);
