@@ -277,7 +277,17 @@ static void on_level(void *user, int level)
 {
     struct daemon *d = user;
 
+    d->level_told = true;
     daemon_set_level(d->settings, d->feed, level);
+}
+
+/* What was told to an earlier process counts until this one is told something else. */
+static void on_level_read(void *user, int level)
+{
+    struct daemon *d = user;
+
+    if (level != 0 && !d->level_told)
+        daemon_set_level(d->settings, d->feed, level);
 }
 
 static const struct control_ops CONTROL_OPS = {
@@ -444,7 +454,7 @@ static int run(struct daemon *d)
 {
     d->started_ms = boot_now_ms();
     deaths_watch_beside(d->config->listen, DEATHS_NAME);
-    settings_set_level(d->settings, level_file_read(d->config->state_dir));
+    level_file_read(&d->loop, d->config->state_dir, on_level_read, d);
     program_note();
     d->calls = calls_new();
     if (!d->calls) {

@@ -36,6 +36,7 @@ struct daemon {
     bool restored;           /* the checkpoint is read */
     struct signals signals;
     struct watchdog watchdog;
+    bool level_told; /* the log's level by an operator, to this process */
     bool stopping;
 };
 

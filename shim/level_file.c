@@ -11,23 +11,60 @@
 
 #define NAME_BYTES_MAX 16
 
-int level_file_read(const char *state_dir)
-{
-    char *path = path_join(state_dir, LEVEL_FILE), name[NAME_BYTES_MAX];
-    int len = file_read_text(path, name, sizeof name), level = 0;
+/* ---- reading ---- */
 
-    if (len >= 0) {
-        name[strcspn(name, "\n")] = '\0';
-        level = log_level_parse(name);
+struct reading {
+    uv_work_t work;
+    char *path, name[NAME_BYTES_MAX];
+    int len; /* file_read_text() */
+    void (*done)(void *user, int level);
+    void *user;
+};
+
+static void on_read_work(uv_work_t *work)
+{
+    struct reading *reading = work->data;
+
+    reading->len = file_read_text(reading->path, reading->name, sizeof reading->name);
+}
+
+static int level_read(struct reading *reading)
+{
+    int level = 0;
+
+    if (reading->len >= 0) {
+        reading->name[strcspn(reading->name, "\n")] = '\0';
+        level = log_level_parse(reading->name);
     }
-    if (level == 0 && len != -ENOENT)
-        log_warning("%s: %s; the level is that of the settings", path,
-                    len < 0 ? strerror(-len) : "no log level");
-    free(path);
+    if (level == 0 && reading->len != -ENOENT)
+        log_warning("%s: %s; the level is that of the settings", reading->path,
+                    reading->len < 0 ? strerror(-reading->len) : "no log level");
     return level;
 }
 
-/* ---- in the worker ---- */
+static void on_read(uv_work_t *work, int status)
+{
+    struct reading *reading = work->data;
+
+    (void)status; /* nobody cancels it */
+    reading->done(reading->user, level_read(reading));
+    free(reading->path);
+    free(reading);
+}
+
+void level_file_read(uv_loop_t *loop, const char *state_dir, void (*done)(void *user, int level),
+                     void *user)
+{
+    struct reading *reading = must(calloc(1, sizeof *reading));
+
+    reading->path = path_join(state_dir, LEVEL_FILE);
+    reading->done = done;
+    reading->user = user;
+    reading->work.data = reading;
+    uv_queue_work(loop, &reading->work, on_read_work, on_read);
+}
+
+/* ---- writing ---- */
 
 struct writing {
     uv_work_t work;

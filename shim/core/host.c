@@ -217,6 +217,13 @@ static void on_given_up(void *user)
 static const struct restore_ops RESTORE_OPS = {
     .restored = on_restored, .delayed = on_delayed, .given_up = on_given_up};
 
+static void on_sized(void *user, uint64_t bytes)
+{
+    struct host *host = user;
+
+    restore_sized(&host->restore, bytes);
+}
+
 static void on_rows(void *user, const struct store_worker_rows *rows)
 {
     struct host *host = user;
@@ -231,7 +238,8 @@ static void on_unreadable(void *user, const char *error)
     restore_unreadable(&host->restore, error);
 }
 
-static const struct store_worker_ops WORKER_OPS = {.read = on_rows,
+static const struct store_worker_ops WORKER_OPS = {.sized = on_sized,
+                                                   .read = on_rows,
                                                    .unreadable = on_unreadable,
                                                    .committed = events_committed,
                                                    .reset = events_store_reset};
@@ -263,13 +271,6 @@ static bool checkpoint_kills(void)
     return kills;
 }
 
-static uint64_t checkpoint_bytes(const struct config *config)
-{
-    char path[STORE_PATH_BYTES_MAX];
-
-    return store_file_path(config->state_dir, path) == 0 ? store_file_bytes(path) : 0;
-}
-
 struct host *host_start(uv_loop_t *loop, const struct config *config, struct fd_store *store,
                         const struct host_ops *ops, void *user)
 {
@@ -290,8 +291,7 @@ struct host *host_start(uv_loop_t *loop, const struct config *config, struct fd_
     uv_timer_init(loop, &host->timer);
     host->timer.data = host;
     host->worker = store_worker_new(loop, &options, &WORKER_OPS, host);
-    restore_start(&host->restore, loop, host->core, host->worker, checkpoint_bytes(config),
-                  &RESTORE_OPS, host);
+    restore_start(&host->restore, loop, host->core, host->worker, &RESTORE_OPS, host);
     return host;
 }
 

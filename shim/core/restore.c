@@ -43,12 +43,6 @@ static void on_timer(uv_timer_t *timer)
         begin_reading(restore);
 }
 
-static void on_large(uv_timer_t *timer)
-{
-    uv_timer_start(timer, on_timer, RESTORE_READ_MS, 0);
-    tell_delayed(timer->data);
-}
-
 static void give_to_core(struct restore *restore, const struct store_worker_rows *rows)
 {
     uint64_t before = deaths_enter(DEATHS_CHECKPOINT);
@@ -66,6 +60,12 @@ static void give_to_core(struct restore *restore, const struct store_worker_rows
     restore->restored_ms = boot_now_ms();
     devicemgr_restored(restore->core, restore->restored_ms);
     deaths_enter(before);
+}
+
+void restore_sized(struct restore *restore, uint64_t bytes)
+{
+    if (bytes >= RESTORE_LARGE_BYTES)
+        tell_delayed(restore);
 }
 
 void restore_rows(struct restore *restore, const struct store_worker_rows *rows)
@@ -97,18 +97,14 @@ void restore_unreadable(struct restore *restore, const char *error)
 }
 
 void restore_start(struct restore *restore, uv_loop_t *loop, struct devicemgr *core,
-                   struct store_worker *worker, uint64_t bytes, const struct restore_ops *ops,
-                   void *user)
+                   struct store_worker *worker, const struct restore_ops *ops, void *user)
 {
     *restore = (struct restore){.core = core, .worker = worker, .ops = ops, .user = user};
     devicemgr_rows_unread(core, "the checkpoint is being read");
     uv_timer_init(loop, &restore->timer);
     restore->timer.data = restore;
     begin_reading(restore);
-    if (bytes < RESTORE_LARGE_BYTES)
-        uv_timer_start(&restore->timer, on_timer, RESTORE_READ_MS, 0);
-    else
-        uv_timer_start(&restore->timer, on_large, 0, 0);
+    uv_timer_start(&restore->timer, on_timer, RESTORE_READ_MS, 0);
 }
 
 static void on_closed(uv_handle_t *handle)

@@ -54,13 +54,13 @@ struct restore {
     void (*done)(void *user);
 };
 
-/* Begins to read a checkpoint of so many bytes. All is borrowed until restore_stop() is done. The
- * worker's ends of a read must lead to restore_rows() and restore_unreadable(). */
+/* Begins to read the worker's checkpoint. All is borrowed until restore_stop() is done. What the
+ * worker says of a read must lead to restore_sized(), restore_rows() and restore_unreadable(). */
 void restore_start(struct restore *restore, uv_loop_t *loop, struct devicemgr *core,
-                   struct store_worker *worker, uint64_t bytes, const struct restore_ops *ops,
-                   void *user);
+                   struct store_worker *worker, const struct restore_ops *ops, void *user);
 
 /* store_worker_ops, as far as it concerns reading. */
+void restore_sized(struct restore *restore, uint64_t bytes);
 void restore_rows(struct restore *restore, const struct store_worker_rows *rows);
 void restore_unreadable(struct restore *restore, const char *error);
 

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "devicemgr/store/store_file.h"
 #include "shim/boot_clock.h"
 #include "shim/deaths.h"
 #include "shim/must.h"
@@ -14,6 +15,7 @@ struct store_worker {
     uv_loop_t *loop;
     struct store_options options;
     struct store *store; /* NULL: not read yet */
+    uint64_t bytes;      /* of its file, before it is read */
     const struct store_worker_ops *ops;
     void *user;
 
@@ -168,10 +170,33 @@ static void on_read(uv_work_t *work, int status)
     free_records(records, len);
 }
 
+static void on_size_work(uv_work_t *work)
+{
+    struct store_worker *worker = work->data;
+    char path[STORE_PATH_BYTES_MAX];
+
+    worker->bytes = store_file_path(worker->options.dir, path) == 0 ? store_file_bytes(path) : 0;
+}
+
+static void on_sized(uv_work_t *work, int status)
+{
+    struct store_worker *worker = work->data;
+    uint64_t bytes = worker->bytes;
+
+    assert(status == 0); /* nobody cancels it */
+    worker->busy = false;
+    if (worker->stopping) {
+        finish(worker);
+        return;
+    }
+    start_work(worker, on_read_work, on_read);
+    worker->ops->sized(worker->user, bytes);
+}
+
 void store_worker_read(struct store_worker *worker)
 {
     assert(!worker->store);
-    start_work(worker, on_read_work, on_read);
+    start_work(worker, on_size_work, on_sized);
 }
 
 /* ---- a look ---- */

@@ -36,6 +36,9 @@ struct store_worker_look {
 };
 
 struct store_worker_ops {
+    /* How large the file is that store_worker_read() has begun to read (0: not known), from the
+     * loop, before its end. */
+    void (*sized)(void *user, uint64_t bytes);
     /* The ends of store_worker_read(), from the loop: now commits can be made; or the store's words
      * (borrowed until return), and it is to be read again. */
     void (*read)(void *user, const struct store_worker_rows *rows);

@@ -28,6 +28,13 @@ static void on_report(void *user, int level, const char *text)
     (void)user, (void)level, (void)text;
 }
 
+static void on_sized(void *user, uint64_t bytes)
+{
+    struct fixture *f = user;
+
+    restore_sized(&f->restore, bytes);
+}
+
 static void on_rows(void *user, const struct store_worker_rows *rows)
 {
     struct fixture *f = user;
@@ -53,8 +60,11 @@ static void on_reset(void *user)
     (void)user;
 }
 
-static const struct store_worker_ops WORKER_OPS = {
-    .read = on_rows, .unreadable = on_unreadable, .committed = on_committed, .reset = on_reset};
+static const struct store_worker_ops WORKER_OPS = {.sized = on_sized,
+                                                   .read = on_rows,
+                                                   .unreadable = on_unreadable,
+                                                   .committed = on_committed,
+                                                   .reset = on_reset};
 
 static void on_restored(void *user)
 {
@@ -104,15 +114,10 @@ static int setup(void **state)
     return 0;
 }
 
-static void start_with(struct fixture *f, uint64_t bytes)
-{
-    restore_start(&f->restore, &f->world->loop, f->core, f->worker, bytes, &OPS, f);
-    assert_int_equal(f->restored + f->delayed, 0);
-}
-
 static void start(struct fixture *f)
 {
-    start_with(f, RESTORE_LARGE_BYTES - 1);
+    restore_start(&f->restore, &f->world->loop, f->core, f->worker, &OPS, f);
+    assert_int_equal(f->restored + f->delayed, 0);
 }
 
 static void on_stopped(void *user)
@@ -181,18 +186,33 @@ static void lock_gate(struct fixture *f)
     }
 }
 
+/* A checkpoint of so many bytes, all of them damaged: it is set aside, and none is left. */
+static void put_file(struct fixture *f, uint64_t bytes)
+{
+    assert_int_equal(mknod(f->file, S_IFREG | 0600, 0), 0);
+    assert_int_equal(truncate(f->file, (off_t)bytes), 0);
+}
+
 /* A node with very many devices: what needs no rows begins, what does waits for them. */
 static void a_large_one_is_told_at_once(void **state)
 {
     struct fixture *f = *state;
 
-    lock_gate(f);
-    start_with(f, RESTORE_LARGE_BYTES);
-    WAIT(f->world, f->delayed == 1);
-    assert_int_equal(f->restored + f->given_up + f->unreadable, 0);
-    pthread_mutex_unlock(&f->gate);
-    WAIT(f->world, f->restored == 1 && f->waited == POOL_THREADS);
+    put_file(f, RESTORE_LARGE_BYTES);
+    start(f);
+    WAIT(f->world, f->restored == 1);
     assert_int_equal(f->delayed, 1);
+    assert_int_equal(f->given_up + f->unreadable, 0);
+}
+
+static void one_that_is_not_large_is_waited_for(void **state)
+{
+    struct fixture *f = *state;
+
+    put_file(f, RESTORE_LARGE_BYTES - 1);
+    start(f);
+    WAIT(f->world, f->restored == 1);
+    assert_int_equal(f->delayed, 0);
 }
 
 /* A disk that hangs: whoever waits for the rows goes on without, and gets them later. */
@@ -253,6 +273,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(what_is_there_is_restored_once),
         TEST(a_large_one_is_told_at_once),
+        TEST(one_that_is_not_large_is_waited_for),
         TEST(a_read_that_takes_too_long_is_told_and_goes_on),
         TEST(one_that_cannot_be_read_is_tried_until_it_can),
         TEST(it_stops_while_it_waits_to_try_again),

@@ -1,4 +1,5 @@
 /* shim/settings.c: a file, and what is used in its place when it is wrong. Those tests say so. */
+#include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdbool.h>
@@ -15,6 +16,8 @@
 
 #include <cmocka.h>
 
+#include "shim/level_file.h"
+#include "shim/log.h"
 #include "shim/settings.h"
 
 struct fixture {
@@ -247,6 +250,51 @@ static void a_file_that_no_descriptor_is_left_for(void **state)
     assert_string_equal(f->settings.degraded, "");
 }
 
+/* ---- the level that an operator set ---- */
+
+static void on_held(uv_work_t *work)
+{
+    pthread_mutex_lock(work->data);
+    pthread_mutex_unlock(work->data);
+}
+
+static void on_let_go(uv_work_t *work, int status)
+{
+    (void)work, (void)status;
+}
+
+static void on_level(void *user, int level)
+{
+    *(int *)user = level;
+}
+
+/* A disk that hangs keeps nobody waiting: what is read is written after it was asked for. */
+static void a_level_is_read_in_the_worker(void **state)
+{
+    struct fixture *f = *state;
+    pthread_mutex_t disk = PTHREAD_MUTEX_INITIALIZER;
+    uv_work_t held = {.data = &disk};
+    int level = -1;
+    char path[96];
+
+    pthread_mutex_lock(&disk);
+    uv_queue_work(&f->loop, &held, on_held, on_let_go);
+    level_file_read(&f->loop, f->dir, on_level, &level);
+    assert_int_equal(level, -1);
+    snprintf(path, sizeof path, "%s/" LEVEL_FILE, f->dir);
+    put(path, "debug\n");
+    pthread_mutex_unlock(&disk);
+    uv_run(&f->loop, UV_RUN_DEFAULT);
+    assert_int_equal(level, LOG_LEVEL_DEBUG);
+
+    /* Says so. */
+    put(path, "loud\n");
+    level_file_read(&f->loop, f->dir, on_level, &level);
+    uv_run(&f->loop, UV_RUN_DEFAULT);
+    assert_int_equal(level, 0);
+    unlink(path);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
 int main(void)
@@ -260,7 +308,9 @@ int main(void)
         TEST(nowhere_to_keep_it_is_told),
         TEST(what_changes_things_wants_the_file_itself),
         TEST(the_service_manager_is_told),
+        TEST(a_level_is_read_in_the_worker),
     };
 
+    assert_int_equal(setenv("UV_THREADPOOL_SIZE", "1", 1), 0);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

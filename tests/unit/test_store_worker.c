@@ -14,6 +14,7 @@ struct fixture {
     struct world *world;
     struct store_worker *worker;
     bool read, lost, rebooted;
+    uint64_t bytes; /* that the file has, as told before it is read */
     bool unreadable;
     unsigned commits;
     uint64_t last;
@@ -86,6 +87,14 @@ static void on_reset(void *user)
 
 static void count_row(void *user, const struct devicemgr_record *record);
 
+static void on_sized(void *user, uint64_t bytes)
+{
+    struct fixture *f = user;
+
+    assert_false(f->read);
+    f->bytes = bytes;
+}
+
 static void on_read(void *user, const struct store_worker_rows *rows)
 {
     struct fixture *f = user;
@@ -105,8 +114,11 @@ static void on_unreadable(void *user, const char *error)
     snprintf(f->error, sizeof f->error, "%s", error);
 }
 
-static const struct store_worker_ops OPS = {
-    .read = on_read, .unreadable = on_unreadable, .committed = on_committed, .reset = on_reset};
+static const struct store_worker_ops OPS = {.sized = on_sized,
+                                            .read = on_read,
+                                            .unreadable = on_unreadable,
+                                            .committed = on_committed,
+                                            .reset = on_reset};
 
 static void on_stopped(void *user)
 {
@@ -142,6 +154,7 @@ static void start(struct fixture *f, void **state)
     world_wait(f->world, &f->read);
     assert_int_equal(f->rows, 0);
     assert_false(f->lost || f->rebooted);
+    assert_int_equal(f->bytes, 0);
 }
 
 static void stop(struct fixture *f)
@@ -345,6 +358,7 @@ static void reads_what_there_is(void **state)
     stop(&f);
     begin(&f, state, "another");
     world_wait(f.world, &f.read);
+    assert_true(f.bytes >= 100 * strlen("value-99"));
     assert_int_equal(f.rows, 100);
     assert_memory_equal(f.value, "value-", 6);
     assert_true(f.rebooted);
