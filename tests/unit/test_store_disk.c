@@ -140,6 +140,23 @@ static void rows_that_cannot_be_read_are_waited_for(void **state)
     store_close(store);
 }
 
+/* Nor is there none because its name cannot be looked up: it would be replaced by one without rows. */
+static void a_name_that_cannot_be_looked_up_is_not_free(void **state)
+{
+    struct fixture *f = *state;
+    char target[128];
+    ssize_t len;
+
+    assert_int_equal(symlink(f->file, f->file), 0);
+    assert_null(open_store(f));
+    assert_non_null(strstr(f->error, "checkpoint "));
+    len = readlink(f->file, target, sizeof target);
+    assert_int_equal(len, strlen(f->file));
+    assert_int_equal(f->reports, 0);
+    assert_int_equal(unlink(f->file), 0);
+    store_close(open_and_load(f));
+}
+
 /* There was nothing; then a disk is mounted, say, with a file on it: what that holds must not be
  * mixed with what came since. */
 static void never_writes_over_rows_it_has_not_read(void **state)
@@ -339,6 +356,7 @@ int main(void)
         STORE_TEST(starts_on_a_full_disk_and_recovers),
         STORE_TEST(starts_without_permission_and_recovers),
         STORE_TEST(rows_that_cannot_be_read_are_waited_for),
+        STORE_TEST(a_name_that_cannot_be_looked_up_is_not_free),
         STORE_TEST(never_writes_over_rows_it_has_not_read),
         STORE_TEST(lives_through_a_read_only_disk),
         STORE_TEST(reads_a_journal_on_a_read_only_disk),
