@@ -81,6 +81,10 @@ class Options:
         self.minutes = minutes
 
 
+# What a checkout in another directory has compiled is taken from the cache in this one, too.
+_ONE_CACHE = {"CCACHE_BASEDIR": str(ROOT), "CCACHE_NOHASHDIR": "true"}
+
+
 class Build:
     """One of the builds: its directory, and the Job that makes it."""
 
@@ -93,7 +97,7 @@ class Build:
         self.name = name
         self.directory = directory
         self.job = Job("build", name, [cmake, ["ninja", "-C", directory, *(target or ())]],
-                       directory / "tests.logs/build.log", _count_steps, env=compilers or {},
+                       directory / "tests.logs/build.log", _count_steps, env={**_ONE_CACHE, **(compilers or {})},
                        seconds_max=1800, long=1000 + seconds)
 
     def job_of(self, level, name, commands, count, **settings):
