@@ -171,12 +171,6 @@ static void mark_files(struct store *store)
     store_file_mark(store->journal, &store->journal_is);
 }
 
-/* Else it is there, or nobody knows (errno). */
-static bool is_missing(const char *path)
-{
-    return !store_file_exists(path) && (errno == ENOENT || errno == ENOTDIR);
-}
-
 static enum store_opened open_file(struct store *store, char *why, size_t why_bytes)
 {
     enum store_opened opened;
@@ -186,7 +180,7 @@ static enum store_opened open_file(struct store *store, char *why, size_t why_by
         snprintf(why, why_bytes, "%s", strerror(errno));
         return STORE_UNAVAILABLE;
     }
-    if (is_missing(store->path)) {
+    if (store_file_is_missing(store->path)) {
         /* SQLite would play a journal that lost its file into the new one. */
         if (store_file_exists(store->journal) &&
             set_aside(store, "is damaged", "only its journal is there") < 0) {
@@ -218,7 +212,7 @@ static enum store_opened open_file(struct store *store, char *why, size_t why_by
  * one. */
 static bool may_hold_rows(const struct store *store, bool is_new)
 {
-    return !is_new && !is_missing(store->path);
+    return !is_new && !store_file_is_missing(store->path);
 }
 
 int store_open(const struct store_options *options, struct store **out, char *err, size_t err_bytes)

@@ -1,5 +1,6 @@
 #include "devicemgr/store/store_file.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -77,6 +78,11 @@ bool store_file_exists(const char *path)
     return access(path, F_OK) == 0;
 }
 
+bool store_file_is_missing(const char *path)
+{
+    return !store_file_exists(path) && (errno == ENOENT || errno == ENOTDIR);
+}
+
 uint64_t store_file_bytes(const char *path)
 {
     uint64_t bytes = 0;
@@ -126,6 +132,53 @@ void store_file_name_aside(const char *path, const char *kind, char base[STORE_A
     } while (store_file_exists(base));
 }
 
+static bool is_part(const char *name)
+{
+    size_t len = strlen(name);
+
+    for (size_t i = 1; i < sizeof PARTS / sizeof *PARTS; i++) {
+        size_t part = strlen(PARTS[i]);
+
+        if (len > part && strcmp(name + len - part, PARTS[i]) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* How many there are whose names begin so; `oldest` is that of one of them. */
+static size_t count_aside(const char *dir, const char *prefix, char oldest[NAME_MAX + 1])
+{
+    DIR *entries = opendir(dir);
+    size_t count = 0;
+
+    if (!entries)
+        return 0;
+    for (struct dirent *entry; (entry = readdir(entries)) != NULL;) {
+        if (strncmp(entry->d_name, prefix, strlen(prefix)) != 0 || is_part(entry->d_name))
+            continue;
+        if (count++ == 0 || strverscmp(entry->d_name, oldest) < 0)
+            snprintf(oldest, NAME_MAX + 1, "%s", entry->d_name);
+    }
+    closedir(entries);
+    return count;
+}
+
+static void remove_oldest_aside(const char *dir, const char *kind)
+{
+    char prefix[64], oldest[NAME_MAX + 1], path[PATH_MAX], part[PATH_MAX];
+
+    snprintf(prefix, sizeof prefix, STORE_FILE ".%s-", kind);
+    while (count_aside(dir, prefix, oldest) > STORE_ASIDE_MAX) {
+        snprintf(path, sizeof path, "%s/%s", dir, oldest);
+        for (size_t i = 1; i < sizeof PARTS / sizeof *PARTS; i++) {
+            store_file_suffixed(part, path, PARTS[i]);
+            unlink(part);
+        }
+        if (unlink(path) < 0)
+            return;
+    }
+}
+
 int store_file_set_aside(const char *dir, const char *path, const char *kind,
                          char base[STORE_ASIDE_BYTES_MAX])
 {
@@ -138,5 +191,6 @@ int store_file_set_aside(const char *dir, const char *path, const char *kind,
         if (rename(from, to) < 0 && errno != ENOENT)
             return -1;
     }
+    remove_oldest_aside(dir, kind);
     return store_file_sync_dir(dir);
 }

@@ -16,6 +16,9 @@
 /* With the NUL; leaves room for every suffix. */
 #define STORE_PATH_BYTES_MAX (PATH_MAX - 128)
 #define STORE_ASIDE_BYTES_MAX (PATH_MAX - 32)
+/* How many files that were set aside as one kind are kept: no disk is filled by a fault that comes
+ * again and again. */
+#define STORE_ASIDE_MAX 8
 
 /* The path of the checkpoint in `dir`. -1, ENAMETOOLONG, if no checkpoint can be there, since it
  * would not fit; `path` is untouched then. */
@@ -28,6 +31,8 @@ int store_file_sync_dir(const char *dir);
 void store_file_suffixed(char out[PATH_MAX], const char *path, const char *suffix);
 /* Also false if it cannot be told; errno says why not. */
 bool store_file_exists(const char *path);
+/* False, too, if it cannot be told. */
+bool store_file_is_missing(const char *path);
 /* How many bytes the file has, and what SQLite keeps beside it; what cannot be told counts as none.
  */
 uint64_t store_file_bytes(const char *path);
@@ -44,7 +49,8 @@ bool store_file_is(const char *path, const struct store_file_mark *mark);
 /* A name beside `path` that is free, with `kind` and a time stamp. */
 void store_file_name_aside(const char *path, const char *kind, char base[STORE_ASIDE_BYTES_MAX]);
 /* Moves the file and what SQLite keeps beside it out of the way, under names by which SQLite still
- * finds them together: those of `base`, which is filled. */
+ * finds them together: those of `base`, which is filled. Of more than STORE_ASIDE_MAX of that kind the
+ * oldest are removed. */
 int store_file_set_aside(const char *dir, const char *path, const char *kind,
                          char base[STORE_ASIDE_BYTES_MAX]);
 

@@ -11,6 +11,7 @@
 
 #include <cmocka.h>
 
+#include "devicemgr/store/store_file.h"
 #include "store_fixture.h"
 
 /* Over any number of kills, until the core has said that it knows what runs. */
@@ -157,6 +158,43 @@ static void sets_garbage_aside(void **state)
     }
 }
 
+/* As if set aside in one second, one after the other, with a journal. */
+static void put_aside(const struct fixture *f, unsigned round)
+{
+    char path[192], journal[200];
+
+    snprintf(path, sizeof path, "%s.damaged-20260101T000000Z", f->file);
+    if (round > 1)
+        snprintf(path + strlen(path), sizeof path - strlen(path), ".%u", round);
+    snprintf(journal, sizeof journal, "%s-wal", path);
+    write_whole(path, "x", 1);
+    write_whole(journal, "x", 1);
+}
+
+static bool is_aside(const struct fixture *f, const char *end)
+{
+    char path[192];
+
+    snprintf(path, sizeof path, "%s.damaged-20260101T000000Z%s", f->file, end);
+    return access(path, F_OK) == 0;
+}
+
+/* A disk that damages each: what was set aside first goes, with its journal, once there are too many. */
+static void keeps_no_more_than_some_of_what_is_set_aside(void **state)
+{
+    struct fixture *f = *state;
+
+    for (unsigned round = 1; round <= STORE_ASIDE_MAX + 3; round++)
+        put_aside(f, round);
+    write_whole(f->file, "garbage", 7);
+    store_close(open_store(f));
+    assert_int_equal(count_set_aside(f), 2 * STORE_ASIDE_MAX - 1);
+    assert_false(is_aside(f, "") || is_aside(f, "-wal"));
+    assert_false(is_aside(f, ".4") || is_aside(f, ".4-wal"));
+    assert_true(is_aside(f, ".5") && is_aside(f, ".5-wal"));
+    assert_true(is_aside(f, ".11") && is_aside(f, ".11-wal"));
+}
+
 static void sets_another_programs_database_aside(void **state)
 {
     struct fixture *f = *state;
@@ -199,6 +237,7 @@ int main(void)
         STORE_TEST(survives_damage_at_any_offset),
         STORE_TEST(survives_a_file_cut_anywhere),
         STORE_TEST(sets_garbage_aside),
+        STORE_TEST(keeps_no_more_than_some_of_what_is_set_aside),
         STORE_TEST(sets_another_programs_database_aside),
         STORE_TEST(sets_a_lone_journal_aside),
     };
