@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -36,7 +37,7 @@ static char mark_path[PATH_MAX + sizeof DEATHS_MARK_SUFFIX];
  * file, or, if there is none, seen by nobody. */
 static struct note unseen;
 static volatile struct note *mark = &unseen;
-static bool mark_made;
+static bool mark_made; /* or it is not ours to make */
 static struct sigaction before[SIGNALS_LEN];
 static struct note notes[NOTES_MAX]; /* of earlier processes, the oldest first */
 static size_t notes_len;
@@ -132,8 +133,19 @@ static void take_mark(void)
     close(fd);
 }
 
+/* Whether the mark is one's who lives: a second daemon is started by hand beside the first. */
+static bool is_anothers(void)
+{
+    int fd = open(mark_path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    bool locked = fd >= 0 && flock(fd, LOCK_SH | LOCK_NB) < 0 && errno == EWOULDBLOCK;
+
+    if (fd >= 0)
+        close(fd);
+    return locked;
+}
+
 /* A new file, so that nobody else can make it shorter, whose page there is: a store that finds no
- * room would be fatal. */
+ * room would be fatal. It stays locked for as long as this process lives (is_anothers()). */
 static void make_mark(void)
 {
     const struct note none = {0};
@@ -146,17 +158,23 @@ static void make_mark(void)
         return;
     if (write(fd, &none, sizeof none) == sizeof none)
         page = mmap(NULL, sizeof none, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-    close(fd);
-    if (page != MAP_FAILED)
-        mark = page;
+    if (page == MAP_FAILED) {
+        close(fd);
+        return;
+    }
+    flock(fd, LOCK_EX | LOCK_NB);
+    mark = page;
 }
 
 void deaths_watch(const char *file)
 {
     snprintf(path, sizeof path, "%s", file);
     snprintf(mark_path, sizeof mark_path, "%s" DEATHS_MARK_SUFFIX, file);
-    take_mark();
-    unlink(mark_path);
+    mark_made = is_anothers();
+    if (!mark_made) {
+        take_mark();
+        unlink(mark_path);
+    }
     notes_len = read_file(path, notes, NOTES_MAX);
     if (notes_len > 0 && notes[notes_len - 1].at_ms + DEATHS_REMEMBERED_MS < boot_now_ms())
         deaths_forget(); /* or the file would grow for ever */

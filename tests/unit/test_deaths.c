@@ -239,6 +239,54 @@ static void without_room_for_the_mark_all_goes_on(void **state)
     assert_int_equal(rmdir(mark), 0);
 }
 
+static int said[2], asked[2];
+
+static int stay_at_poison(void)
+{
+    char c;
+
+    deaths_enter(POISON);
+    if (write(said[1], "", 1) != 1 || read(asked[0], &c, 1) != 1)
+        return 1;
+    return kill(getpid(), SIGKILL);
+}
+
+static int count_while_another_is_at_it(void)
+{
+    int n;
+
+    deaths_enter(BESIDE); /* which is marked nowhere */
+    n = count();
+    deaths_enter(DEATHS_NO_JOB);
+    return n;
+}
+
+/* What it is at is no death, and its mark stays for who comes behind it. */
+static void one_that_is_started_beside_another_leaves_its_mark(void **state)
+{
+    pid_t child;
+    char c;
+
+    (void)state;
+    assert_int_equal(pipe(said) | pipe(asked), 0);
+    child = fork();
+    if (child == 0) {
+        close(asked[1]); /* or it would not see the test's end */
+        deaths_watch(file);
+        _exit(stay_at_poison());
+    }
+    assert_int_equal(read(said[0], &c, 1), 1);
+    assert_int_equal(run(count_while_another_is_at_it, 0), 0);
+    assert_int_equal(access(mark, F_OK), 0);
+    assert_int_equal(write(asked[1], "", 1), 1);
+    assert_int_equal(waitpid(child, NULL, 0), child);
+    assert_int_equal(run(count, 0), 1);
+    for (int i = 0; i < 2; i++) {
+        close(said[i]);
+        close(asked[i]);
+    }
+}
+
 /* Deaths so long ago, the oldest first; 0 ends them. */
 static void note(const uint64_t *ago_ms)
 {
@@ -313,6 +361,7 @@ int main(void)
         TEST(a_message_is_to_blame_whoever_ends_it),
         TEST(kill_9_between_messages_does_not_count_nor_at_a_file),
         TEST(without_room_for_the_mark_all_goes_on),
+        TEST(one_that_is_started_beside_another_leaves_its_mark),
         TEST(those_that_are_far_apart_or_long_ago_do_not_count),
         TEST(a_file_that_makes_no_sense_is_none),
         TEST(a_message_that_is_sent_again_has_its_digest),
