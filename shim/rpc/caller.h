@@ -32,8 +32,9 @@ struct caller {
     const struct rpc_service *service;
     LIST_ENTRY(caller) entry;
     LIST_HEAD(, rpc_incoming) calls;
-    uint64_t idle_since_ms; /* while there is none, the loop's time */
-    size_t queued;          /* bytes of answers, all calls together */
+    /* Since when it has had no call, or no handler one of its own: the loop's time. */
+    uint64_t idle_since_ms;
+    size_t queued; /* bytes of answers, all calls together */
     struct ucred peer;
     bool denied; /* it may not call */
 };

@@ -97,6 +97,15 @@ void incoming_free(struct rpc_incoming *call)
         free(call);
 }
 
+bool incoming_any_handled(const struct caller *caller)
+{
+    const struct rpc_incoming *call = LIST_FIRST(&caller->calls);
+
+    while (call && call->state != INCOMING_HANDLED)
+        call = LIST_NEXT(call, entry);
+    return call;
+}
+
 /* The handler's claim on the call ends; returns what it wants to be told. */
 static void (*incoming_take_cancelled(struct rpc_incoming *call, void **user))(void *)
 {
@@ -185,13 +194,11 @@ static ssize_t read_answer(nghttp2_session *session, int32_t stream_id, uint8_t 
 /* Makes the session ask for data again. */
 static int resume(struct rpc_incoming *call)
 {
-    struct link *link = &call->caller->link;
-
-    link_wake(link);
+    link_wake(&call->caller->link);
     if (!call->deferred)
         return 0;
     call->deferred = false;
-    return nghttp2_session_resume_data(link->session, call->stream_id);
+    return nghttp2_session_resume_data(call->caller->link.session, call->stream_id);
 }
 
 static int submit_answer(struct rpc_incoming *call)
@@ -235,6 +242,7 @@ static void incoming_end(struct rpc_incoming *call, int code, const char *text,
     struct link *link = &call->caller->link;
     int err;
 
+    call->caller->idle_since_ms = uv_now(link_loop(link));
     call->state = INCOMING_FINISHED;
     call->code = code;
     status_encode(text, call->text);
@@ -464,6 +472,8 @@ bool incoming_begin(struct caller *caller, int32_t stream_id)
     call->stream_id = stream_id;
     message_reader_init(&call->reader, caller->link.budget);
     STAILQ_INIT(&call->queue);
+    if (LIST_EMPTY(&caller->calls))
+        caller->idle_since_ms = uv_now(link_loop(&caller->link));
     LIST_INSERT_HEAD(&caller->calls, call, entry);
     nghttp2_session_set_stream_user_data(caller->link.session, stream_id, call);
     return true;

@@ -32,6 +32,9 @@ void incoming_data(struct rpc_incoming *call, const uint8_t *data, size_t len);
 /* The client has gone: the call goes, then its handler hears of it. */
 void incoming_cancel(struct rpc_incoming *call);
 
+/* Whether one of its calls waits for its handler, and not for the client. */
+bool incoming_any_handled(const struct caller *caller);
+
 /* Takes the call out of everything and frees it, without a word. */
 void incoming_free(struct rpc_incoming *call);
 

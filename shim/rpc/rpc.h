@@ -172,7 +172,8 @@ void rpc_server_set_pings(struct rpc_server *server, uint64_t every_ms);
 /* What a server allows its clients, in place of the most that there can be. */
 struct rpc_limits {
     size_t connections;   /* at once; for one more the one ends that has been without a call for
-                           * longest, a second at least; it waits in the kernel's backlog for that */
+                           * longest, a second at least, or with calls that all wait for the client,
+                           * ten seconds; it waits in the kernel's backlog for that */
     size_t request_bytes; /* of requests being received on one connection, all together: a call over
                            * that is answered RESOURCE_EXHAUSTED */
     size_t queue_bytes;   /* in place of RPC_QUEUE_BYTES_MAX */

@@ -13,13 +13,17 @@
 #include "shim/log.h"
 #include "shim/rpc/acceptor.h"
 #include "shim/rpc/caller.h"
+#include "shim/rpc/incoming.h"
 #include "shim/rpc/socket_file.h"
 
 /* Unless its owner says otherwise. */
 static const struct rpc_limits LIMITS = {
     .connections = 256, .request_bytes = LINK_BUDGET_BYTES, .queue_bytes = RPC_QUEUE_BYTES_MAX};
-/* A connection that has had no call for so long may end for another. */
+/* A connection that has had no call for so long may end for another, */
 #define SERVER_IDLE_MS 1000
+/* and so may one whose calls all wait for the client, for the rest of a request or to take an answer,
+ * for so long. */
+#define SERVER_STUCK_MS 10000
 
 struct rpc_server {
     uv_loop_t *loop;
@@ -56,7 +60,16 @@ static void on_gone(void *user)
         acceptor_go_on(server->acceptor);
 }
 
-/* Which connection has been without a call for longest, and for long enough; NULL: none. */
+/* Whether nobody here would miss it. */
+static bool is_idle(const struct caller *caller, uint64_t now_ms)
+{
+    uint64_t least_ms = LIST_EMPTY(&caller->calls) ? SERVER_IDLE_MS : SERVER_STUCK_MS;
+
+    return caller->link.state == LINK_OPEN && now_ms - caller->idle_since_ms >= least_ms &&
+           !incoming_any_handled(caller);
+}
+
+/* Which connection has been so for longest; NULL: none. */
 static struct caller *find_idle(const struct rpc_server *server)
 {
     uint64_t now_ms = uv_now(server->loop);
@@ -64,9 +77,7 @@ static struct caller *find_idle(const struct rpc_server *server)
 
     LIST_FOREACH(caller, &server->callers, entry)
     {
-        if (caller->link.state == LINK_OPEN && LIST_EMPTY(&caller->calls) &&
-            now_ms - caller->idle_since_ms >= SERVER_IDLE_MS &&
-            (!found || caller->idle_since_ms < found->idle_since_ms))
+        if (is_idle(caller, now_ms) && (!found || caller->idle_since_ms < found->idle_since_ms))
             found = caller;
     }
     return found;

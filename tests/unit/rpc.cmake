@@ -28,7 +28,7 @@ target_link_libraries(test_rpc_asked PUBLIC test_rpc_served PRIVATE shim_warning
 unit_test(test_rpc_caller test_rpc_caller.c test_rpc_asked)
 unit_test(test_rpc_incoming test_rpc_incoming.c test_rpc_asked)
 unit_test(test_rpc_server test_rpc_server.c test_rpc_asked)
-target_link_options(test_rpc_server PRIVATE -Wl,--wrap=unix_peer)
+target_link_options(test_rpc_server PRIVATE -Wl,--wrap=unix_peer,--wrap=uv_now)
 
 unit_test(test_rpc_numbered test_rpc_numbered.c test_rpc_served)
 unit_test(test_rpc_faults test_rpc_faults.c test_rpc_fixture alloc_fail cri_proto)

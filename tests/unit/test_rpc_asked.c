@@ -97,6 +97,11 @@ void ask(struct fixture *f)
     f->raw = raw_client(f->world, &f->request);
 }
 
+struct raw *ask_with(struct fixture *f, const struct bytes *request)
+{
+    return raw_client(f->world, request);
+}
+
 void ask_taken(struct fixture *f)
 {
     ask(f);

@@ -37,6 +37,8 @@ void request_with(struct bytes *request, const char *name, const char *value, co
                   size_t len);
 
 void ask(struct fixture *f);
+/* A client beside it that sends that, to be closed and freed. */
+struct raw *ask_with(struct fixture *f, const struct bytes *request);
 /* Asks, and waits until the test may answer. */
 void ask_taken(struct fixture *f);
 /* Asks and waits for the end of the stream; whether `text` came then. */

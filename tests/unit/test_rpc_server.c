@@ -82,6 +82,69 @@ static void a_connection_is_idle_when_its_calls_are_over(void **state)
     free(first);
 }
 
+static uint64_t later_ms; /* the loop's clock, as this server sees it */
+
+uint64_t __real_uv_now(const uv_loop_t *loop);
+uint64_t __wrap_uv_now(const uv_loop_t *loop);
+
+uint64_t __wrap_uv_now(const uv_loop_t *loop)
+{
+    return __real_uv_now(loop) + later_ms;
+}
+
+/* Both places are taken, one by a call that is served, one by what `request` begins: the latter is
+ * for who comes after ten seconds. */
+static void only_the_served_one_stays(struct fixture *f, const struct bytes *request)
+{
+    struct raw *first, *stuck;
+
+    rpc_server_set_limits(f->served.server, &TWO_CONNECTIONS);
+    ask_taken(f);
+    first = f->raw;
+    stuck = ask_with(f, request);
+    world_settle(f->world);
+    f->served.called = false;
+    ask(f);
+    later_ms = 9000;
+    world_settle(f->world);
+    assert_false(f->served.called || stuck->ended);
+    later_ms = 10000;
+    world_wait(f->world, &stuck->ended);
+    world_wait(f->world, &f->served.called);
+    assert_false(first->ended);
+    later_ms = 0;
+    raw_close(first);
+    raw_close(stuck);
+    world_wait(f->world, &f->served.cancelled);
+    f->served.cancelled = false;
+    end(f);
+    free(first);
+    free(stuck);
+}
+
+static void a_call_that_is_never_whole_does_not_keep_others_out(void **state)
+{
+    static struct bytes half;
+
+    half.len = 0;
+    bytes_headers(&half, 0, 1, request_fields);
+    bytes_frame(&half, NGHTTP2_DATA, 0, 1, WHOLE - 1);
+    only_the_served_one_stays(*state, &half);
+}
+
+static void an_answer_that_is_never_taken_does_not_keep_others_out(void **state)
+{
+    static const uint8_t no_window[] = {0, NGHTTP2_SETTINGS_INITIAL_WINDOW_SIZE, 0, 0, 0, 0};
+    struct fixture *f = *state;
+    static struct bytes request, whole;
+
+    request_with(&whole, ":path", "/test/Answer", WHOLE);
+    request.len = 0;
+    bytes_frame(&request, NGHTTP2_SETTINGS, 0, 0, no_window, sizeof no_window);
+    bytes_add(&request, whole.data, whole.len);
+    only_the_served_one_stays(f, &request);
+}
+
 static void the_socket_is_private_and_goes_with_the_server(void **state)
 {
     static const struct rpc_method none = {"/test/None", &v1beta1__empty__descriptor, NULL};
@@ -239,6 +302,8 @@ int main(void)
         TEST(more_connections_than_it_takes_wait),
         TEST(idle_connections_do_not_keep_others_out),
         TEST(a_connection_is_idle_when_its_calls_are_over),
+        TEST(a_call_that_is_never_whole_does_not_keep_others_out),
+        TEST(an_answer_that_is_never_taken_does_not_keep_others_out),
         TEST(a_request_over_what_the_owner_allows_is_refused),
         TEST(more_answers_than_the_owner_allows_are_not_taken),
         TEST(a_private_server_answers_no_stranger),
