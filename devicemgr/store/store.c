@@ -174,24 +174,26 @@ static void mark_files(struct store *store)
 static enum store_opened open_file(struct store *store, char *why, size_t why_bytes)
 {
     enum store_opened opened;
+    int file, journal = 0;
 
     *why = '\0';
     if (store_file_make_dir(store->options.dir) < 0) {
         snprintf(why, why_bytes, "%s", strerror(errno));
         return STORE_UNAVAILABLE;
     }
-    if (store_file_is_missing(store->path)) {
-        /* SQLite would play a journal that lost its file into the new one. */
-        if (store_file_exists(store->journal) &&
-            set_aside(store, "is damaged", "only its journal is there") < 0) {
-            snprintf(why, why_bytes, "%s", strerror(errno));
-            return STORE_UNAVAILABLE;
-        }
-        if (store_schema_make_file(store->options.dir, store->path,
-                                   store->lost_rows || store->rows == ROWS_NEW_FILE, why,
-                                   why_bytes) < 0)
-            return STORE_UNAVAILABLE;
+    file = store_file_find(store->path);
+    if (file == 0)
+        journal = store_file_find(store->journal);
+    /* SQLite would play a journal that lost its file into the new one. */
+    if (file < 0 || journal < 0 ||
+        (journal > 0 && set_aside(store, "is damaged", "only its journal is there") < 0)) {
+        snprintf(why, why_bytes, "%s", strerror(errno));
+        return STORE_UNAVAILABLE;
     }
+    if (file == 0 && store_schema_make_file(store->options.dir, store->path,
+                                            store->lost_rows || store->rows == ROWS_NEW_FILE, why,
+                                            why_bytes) < 0)
+        return STORE_UNAVAILABLE;
     opened = open_db(store, false, why, why_bytes);
     if (opened == STORE_UNAVAILABLE) {
         disconnect(store);
@@ -212,7 +214,7 @@ static enum store_opened open_file(struct store *store, char *why, size_t why_by
  * one. */
 static bool may_hold_rows(const struct store *store, bool is_new)
 {
-    return !is_new && !store_file_is_missing(store->path);
+    return !is_new && store_file_find(store->path) != 0;
 }
 
 int store_open(const struct store_options *options, struct store **out, char *err, size_t err_bytes)

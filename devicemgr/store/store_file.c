@@ -73,14 +73,16 @@ void store_file_suffixed(char out[PATH_MAX], const char *path, const char *suffi
     snprintf(out, PATH_MAX, "%s%s", path, suffix);
 }
 
-bool store_file_exists(const char *path)
+int store_file_find(const char *path)
 {
-    return access(path, F_OK) == 0;
+    if (access(path, F_OK) == 0)
+        return 1;
+    return errno == ENOENT || errno == ENOTDIR ? 0 : -1;
 }
 
-bool store_file_is_missing(const char *path)
+bool store_file_exists(const char *path)
 {
-    return !store_file_exists(path) && (errno == ENOENT || errno == ENOTDIR);
+    return store_file_find(path) > 0;
 }
 
 uint64_t store_file_bytes(const char *path)

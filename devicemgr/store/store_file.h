@@ -29,10 +29,10 @@ int store_file_make_dir(const char *dir);
 /* What was made, renamed or removed in it is so after a power loss, too. */
 int store_file_sync_dir(const char *dir);
 void store_file_suffixed(char out[PATH_MAX], const char *path, const char *suffix);
+/* Whether there is one: 1, 0, or -1 with errno if it cannot be told, as of a disk that fails. */
+int store_file_find(const char *path);
 /* Also false if it cannot be told; errno says why not. */
 bool store_file_exists(const char *path);
-/* False, too, if it cannot be told. */
-bool store_file_is_missing(const char *path);
 /* How many bytes the file has, and what SQLite keeps beside it; what cannot be told counts as none.
  */
 uint64_t store_file_bytes(const char *path);
