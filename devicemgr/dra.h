@@ -96,7 +96,8 @@ void devicemgr_drivers(const struct devicemgr *mgr,
 /* ---- how many, for metrics: looked up when it is asked for, but for what has come to pass ---- */
 
 struct devicemgr_dra_counts {
-    size_t drivers, connected; /* known, and of them */
+    size_t drivers, connected; /* known, and of them; of the others there are those that */
+    size_t moved, gone; /* are with the kubelet, and of which nothing is registered anywhere */
     size_t claims, prepared, owed;
     size_t waits; /* requests of the kubelet's that are not answered */
     /* Since the start: */

@@ -67,8 +67,11 @@ void devicemgr_dra_count(const struct devicemgr *mgr, struct devicemgr_dra_count
         .unprepares_put_off = mgr->tasks.counts.put_off,
         .wipes = state->drivers.wipes,
     };
-    for (const struct driver *d = state->drivers.by_name; d; d = d->hh.next)
+    for (const struct driver *d = state->drivers.by_name; d; d = d->hh.next) {
         out->connected += driver_usable(d) != NULL;
+        out->moved += d->moved;
+        out->gone += !d->moved && !d->instances;
+    }
 }
 
 void devicemgr_claims_by_state(const struct devicemgr *mgr,

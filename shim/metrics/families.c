@@ -309,9 +309,14 @@ static void put_dra(struct exposition *e, const struct devicemgr *core)
     struct devicemgr_dra_counts counts;
 
     devicemgr_dra_count(core, &counts);
-    exposition_family(e, "drivers", GAUGE, "DRA drivers known, by whether they can be called.");
+    exposition_family(e, "drivers", GAUGE,
+                      "DRA drivers known: connected, away, moved to the kubelet, or gone, of which "
+                      "nothing is registered.");
     exposition_sample(e, (double)counts.connected, "state", "connected", NULL);
-    exposition_sample(e, (double)(counts.drivers - counts.connected), "state", "away", NULL);
+    exposition_sample(e, (double)(counts.drivers - counts.connected - counts.moved - counts.gone),
+                      "state", "away", NULL);
+    exposition_sample(e, (double)counts.moved, "state", "moved", NULL);
+    exposition_sample(e, (double)counts.gone, "state", "gone", NULL);
     exposition_family(e, "claims", GAUGE,
                       "ResourceClaims, once for each driver that may have something of them.");
     devicemgr_claims_by_state(core, put_claims_in, e);

@@ -158,6 +158,31 @@ static void drivers_and_their_claims(void **state)
     ignore_all(w);
 }
 
+/* Who looks for drivers that are missing is not to find those that are where they belong. */
+static void drivers_that_are_not_here(void **state)
+{
+    static const char *const SERVICES[] = {"v1.DRAPlugin"};
+    const struct devicemgr_driver_instance is = {DRIVER, "/k/9.sock", SERVICES, 1};
+    struct devicemgr_dra_counts counts;
+    struct world *w = *state;
+
+    driver_up(w, 1, DRIVER);
+    driver_register(w, 2, OTHER_DRIVER, "/x/2.sock");
+    driver_lost(w, 1, "hung up");
+    devicemgr_dra_count(w->mgr, &counts);
+    assert_int_equal(counts.connected + counts.moved + counts.gone, 0); /* both are away */
+    driver_deregister(w, 1);
+    driver_deregister(w, 2);
+    devicemgr_dra_count(w->mgr, &counts);
+    assert_int_equal(counts.gone, 2);
+    assert_true(devicemgr_driver_moved(w->mgr, w->now_ms, 9, &is));
+    devicemgr_dra_count(w->mgr, &counts);
+    assert_int_equal(counts.moved, 1);
+    assert_int_equal(counts.gone, 1);
+    assert_int_equal(counts.drivers, 2);
+    ignore_all(w);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -168,6 +193,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(what_may_be_shared_is_not_held_twice, world_setup,
                                         world_teardown),
         cmocka_unit_test_setup_teardown(drivers_and_their_claims, claims_setup, world_teardown),
+        cmocka_unit_test_setup_teardown(drivers_that_are_not_here, claims_setup, world_teardown),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
