@@ -261,7 +261,7 @@ static void call_message(struct rpc_call *call)
     else
         call_abort(call, code,
                    code == RPC_INTERNAL ? "the answer's message does not parse"
-                                        : "no memory for the answer's message");
+                                        : "the answer " MESSAGE_OVER_ARENA);
     message_arena_fini(&arena);
 }
 

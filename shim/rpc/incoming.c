@@ -391,7 +391,7 @@ static void incoming_handle(struct rpc_incoming *call)
     } else {
         incoming_refuse(call, code,
                         code == RPC_INTERNAL ? "the request does not parse"
-                                             : "no memory for the request");
+                                             : "the request " MESSAGE_OVER_ARENA);
     }
     message_arena_fini(&arena);
 }

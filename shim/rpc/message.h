@@ -93,6 +93,10 @@ struct message_arena {
     bool refused;
 };
 
+/* Of an answer or a request that is over the limit of message_unpack(), in words. */
+#define MESSAGE_OVER_ARENA                                                                         \
+    "takes more memory to read than its length allows: it has very many parts, or empty ones"
+
 /*
  * Unpacks into `arena`, which the caller zeroes before, but for `most`, and gives to
  * message_arena_fini() afterwards, also on failure; the message lives as long. Without `most` the

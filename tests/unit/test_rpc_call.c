@@ -356,6 +356,8 @@ static void small_garbage_cannot_ask_for_much_memory(void **state)
     bytes_headers(&p->answer, 0, 1, headers_ok);
     bytes_message(&p->answer, 0, 1, 0, garbage, sizeof garbage);
     assert_int_equal(run(p, STREAM), RPC_RESOURCE_EXHAUSTED);
+    assert_string_equal(p->result.text, "the answer takes more memory to read than its length "
+                                        "allows: it has very many parts, or empty ones");
 }
 
 static void resets_become_codes(void **state)
