@@ -36,6 +36,8 @@
 #define CRI_STATUS_PATH "/runtime.v1.RuntimeService/Status"
 #define CRI_LIST_POD_SANDBOX_PATH "/runtime.v1.RuntimeService/ListPodSandbox"
 #define CRI_LIST_CONTAINERS_PATH "/runtime.v1.RuntimeService/ListContainers"
+#define CRI_STREAM_POD_SANDBOXES_PATH "/runtime.v1.RuntimeService/StreamPodSandboxes"
+#define CRI_STREAM_CONTAINERS_PATH "/runtime.v1.RuntimeService/StreamContainers"
 #define CRI_STOP_CONTAINER_PATH "/runtime.v1.RuntimeService/StopContainer"
 #define CRI_STOP_POD_SANDBOX_PATH "/runtime.v1.RuntimeService/StopPodSandbox"
 #define CRI_GET_CONTAINER_EVENTS_PATH "/runtime.v1.RuntimeService/GetContainerEvents"

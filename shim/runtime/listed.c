@@ -7,6 +7,25 @@ bool listed_may_run(Runtime__V1__ContainerState state)
     return state != RUNTIME__V1__CONTAINER_STATE__CONTAINER_EXITED;
 }
 
+/* A list of either kind has one field, its items. */
+bool listed_join(ProtobufCMessage *list, ProtobufCMessage *more)
+{
+    const ProtobufCFieldDescriptor *field = list->descriptor->fields;
+    size_t *len = (size_t *)((char *)list + field->quantifier_offset);
+    size_t *more_len = (size_t *)((char *)more + field->quantifier_offset);
+    void ***items = (void ***)((char *)list + field->offset);
+    void **more_items = *(void ***)((char *)more + field->offset);
+    void **all = realloc(*items, (*len + *more_len + 1) * sizeof *all);
+
+    if (!all)
+        return false;
+    *items = all;
+    for (size_t i = 0; i < *more_len; i++)
+        all[(*len)++] = more_items[i];
+    *more_len = 0;
+    return true;
+}
+
 /* `annotations` has room for the item's. */
 static struct devicemgr_sandbox sandbox_of(const Runtime__V1__PodSandbox *item,
                                            struct devicemgr_annotation *annotations)

@@ -24,6 +24,11 @@ bool listed_init(struct listed *listed, const Runtime__V1__ListPodSandboxRespons
     __attribute__((warn_unused_result));
 void listed_fini(struct listed *listed);
 
+/* Puts the items of a list, in either of those messages, behind those of another such one, whose
+ * they are from then on. False: no memory; both are as they were. */
+bool listed_join(ProtobufCMessage *list, ProtobufCMessage *more)
+    __attribute__((warn_unused_result));
+
 /* Created counts: it was made with its devices and may start at any moment. What the runtime itself
  * does not know may run. */
 bool listed_may_run(Runtime__V1__ContainerState state);

@@ -36,10 +36,15 @@ struct lister {
     bool no_events;          /* the runtime does not know the method; until the connection ends */
     bool told_no_events;     /* the operator was told that there are none, or end */
 
+    bool streams;    /* lists are asked for as streams: one was too large; */
+    bool no_streams; /* the runtime has none; both until the connection ends */
+
     /* The list under way: two calls, one after the other. */
     struct rpc_call *call;
-    bool again; /* asked for meanwhile */
-    bool stale; /* an event came meanwhile that it may not show */
+    const struct rpc_status *fault; /* of what has come of it; NULL: none */
+    size_t list_bytes;              /* that have come of it */
+    bool again;                     /* asked for meanwhile */
+    bool stale;                     /* an event came meanwhile that it may not show */
     ProtobufCMessage *sandboxes;
     ProtobufCMessage *containers;
 
@@ -168,6 +173,32 @@ static uint64_t next_list_ms(const struct lister *lister)
 }
 
 static const struct rpc_status NO_MEMORY = {RPC_RESOURCE_EXHAUSTED, "no memory for it"};
+static const struct rpc_status TOO_LARGE = {RPC_RESOURCE_EXHAUSTED, "it is larger than 128 MiB"};
+_Static_assert(LISTER_LIST_BYTES_MAX == 128 * 1024 * 1024, "as it is told");
+
+/* A list has come, or a part of one that is streamed. */
+static void list_take(struct lister *lister, ProtobufCMessage **list,
+                      const ProtobufCMessage *message)
+{
+    ProtobufCMessage *copy;
+
+    lister->list_bytes += protobuf_c_message_get_packed_size(message);
+    if (lister->list_bytes > LISTER_LIST_BYTES_MAX)
+        lister->fault = &TOO_LARGE;
+    if (lister->fault)
+        return;
+    copy = message_copy(message);
+    if (!*list) {
+        *list = copy;
+    } else if (copy) {
+        if (!listed_join(*list, copy))
+            lister->fault = &NO_MEMORY;
+        message_drop(&copy);
+        return;
+    }
+    if (!copy)
+        lister->fault = &NO_MEMORY;
+}
 
 static void list_failed(struct lister *lister, const char *method, const struct rpc_status *status)
 {
@@ -203,13 +234,61 @@ static void list_done(struct lister *lister)
     list_within(lister, next_list_ms(lister));
 }
 
+/* Whether a list that has failed is asked for in the other way now: one that is too large for a
+ * message as a stream, and one whose stream the runtime does not know as a message. */
+static bool changes_way(struct lister *lister, const struct rpc_status *status)
+{
+    bool to_streams =
+        status->code == RPC_RESOURCE_EXHAUSTED && !lister->streams && !lister->no_streams;
+    bool back = status->code == RPC_UNIMPLEMENTED && lister->streams;
+
+    if (!to_streams && !back)
+        return false;
+    lister->no_streams = back;
+    lister->streams = to_streams;
+    return true;
+}
+
+/* `list`: what comes, empty at first. */
+static void list_call(struct lister *lister, ProtobufCMessage **list, const ProtobufCMessage *empty,
+                      const char *path, const char *stream_path, const ProtobufCMessage *request,
+                      const struct rpc_call_ops *ops)
+{
+    static const struct rpc_status none = {RPC_UNAVAILABLE, "the connection is gone"};
+    bool streams = lister->streams;
+
+    message_drop(list);
+    if (streams) {
+        path = stream_path;
+        list_take(lister, list, empty); /* there may be no part */
+    }
+    lister->call = rpc_channel_call(lister->channel, path, request, empty->descriptor, streams,
+                                    LISTER_CALL_MS_MAX, ops, lister);
+    if (!lister->call)
+        list_failed(lister, path, &none);
+}
+
 static void on_containers(struct rpc_call *call, const ProtobufCMessage *message, void *user)
 {
     struct lister *lister = user;
 
     (void)call;
-    message_drop(&lister->containers);
-    lister->containers = message_copy(message);
+    list_take(lister, &lister->containers, message);
+}
+
+static void on_containers_done(struct rpc_call *call, const struct rpc_status *status, void *user);
+
+static const struct rpc_call_ops CONTAINERS_OPS = {.message = on_containers,
+                                                   .done = on_containers_done};
+
+static void list_containers(struct lister *lister)
+{
+    static const Runtime__V1__ListContainersResponse empty =
+        RUNTIME__V1__LIST_CONTAINERS_RESPONSE__INIT;
+    Runtime__V1__ListContainersRequest request = RUNTIME__V1__LIST_CONTAINERS_REQUEST__INIT;
+
+    list_call(lister, &lister->containers, &empty.base, CRI_LIST_CONTAINERS_PATH,
+              CRI_STREAM_CONTAINERS_PATH, &request.base, &CONTAINERS_OPS);
 }
 
 static void on_containers_done(struct rpc_call *call, const struct rpc_status *status, void *user)
@@ -217,64 +296,58 @@ static void on_containers_done(struct rpc_call *call, const struct rpc_status *s
     struct lister *lister = user;
 
     (void)call;
-    if (status->code != RPC_OK)
-        list_failed(lister, "ListContainers", status);
-    else if (!lister->containers)
-        list_failed(lister, "ListContainers", &NO_MEMORY);
+    if (changes_way(lister, status))
+        list_containers(lister);
+    else if (status->code != RPC_OK || lister->fault)
+        list_failed(lister, "ListContainers", status->code != RPC_OK ? status : lister->fault);
     else
         list_done(lister);
 }
-
-static const struct rpc_call_ops CONTAINERS_OPS = {.message = on_containers,
-                                                   .done = on_containers_done};
 
 static void on_sandboxes(struct rpc_call *call, const ProtobufCMessage *message, void *user)
 {
     struct lister *lister = user;
 
     (void)call;
-    message_drop(&lister->sandboxes);
-    lister->sandboxes = message_copy(message);
+    list_take(lister, &lister->sandboxes, message);
 }
 
-static void list_call(struct lister *lister, const char *path, const ProtobufCMessage *request,
-                      const ProtobufCMessageDescriptor *response, const struct rpc_call_ops *ops)
-{
-    static const struct rpc_status none = {RPC_UNAVAILABLE, "the connection is gone"};
-
-    lister->call = rpc_channel_call(lister->channel, path, request, response, 0, LISTER_CALL_MS_MAX,
-                                    ops, lister);
-    if (!lister->call)
-        list_failed(lister, path, &none);
-}
-
-static void on_sandboxes_done(struct rpc_call *call, const struct rpc_status *status, void *user)
-{
-    Runtime__V1__ListContainersRequest request = RUNTIME__V1__LIST_CONTAINERS_REQUEST__INIT;
-    struct lister *lister = user;
-
-    (void)call;
-    if (status->code != RPC_OK)
-        list_failed(lister, "ListPodSandbox", status);
-    else if (!lister->sandboxes)
-        list_failed(lister, "ListPodSandbox", &NO_MEMORY);
-    else
-        list_call(lister, CRI_LIST_CONTAINERS_PATH, &request.base,
-                  &runtime__v1__list_containers_response__descriptor, &CONTAINERS_OPS);
-}
+static void on_sandboxes_done(struct rpc_call *call, const struct rpc_status *status, void *user);
 
 static const struct rpc_call_ops SANDBOXES_OPS = {.message = on_sandboxes,
                                                   .done = on_sandboxes_done};
 
-static void list_begin(struct lister *lister)
+static void list_sandboxes(struct lister *lister)
 {
+    static const Runtime__V1__ListPodSandboxResponse empty =
+        RUNTIME__V1__LIST_POD_SANDBOX_RESPONSE__INIT;
     Runtime__V1__ListPodSandboxRequest request = RUNTIME__V1__LIST_POD_SANDBOX_REQUEST__INIT;
 
+    list_call(lister, &lister->sandboxes, &empty.base, CRI_LIST_POD_SANDBOX_PATH,
+              CRI_STREAM_POD_SANDBOXES_PATH, &request.base, &SANDBOXES_OPS);
+}
+
+static void on_sandboxes_done(struct rpc_call *call, const struct rpc_status *status, void *user)
+{
+    struct lister *lister = user;
+
+    (void)call;
+    if (changes_way(lister, status))
+        list_sandboxes(lister);
+    else if (status->code != RPC_OK || lister->fault)
+        list_failed(lister, "ListPodSandbox", status->code != RPC_OK ? status : lister->fault);
+    else
+        list_containers(lister);
+}
+
+static void list_begin(struct lister *lister)
+{
     lister->again = lister->stale = false;
+    lister->fault = NULL;
+    lister->list_bytes = 0;
     events_open(lister);
     lister->ops->begins(lister->user);
-    list_call(lister, CRI_LIST_POD_SANDBOX_PATH, &request.base,
-              &runtime__v1__list_pod_sandbox_response__descriptor, &SANDBOXES_OPS);
+    list_sandboxes(lister);
 }
 
 /* ---- the connection ---- */
@@ -312,7 +385,7 @@ static void on_lost(struct rpc_channel *channel, const char *reason, void *user)
 
     lister->channel = NULL;
     set_connected(lister, false);
-    lister->no_events = false;
+    lister->no_events = lister->streams = lister->no_streams = false;
     identity_forget(&lister->identity);
     rpc_channel_close(channel);
     try_later(lister, reason);

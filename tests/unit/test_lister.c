@@ -299,6 +299,55 @@ static void asks_again_when_a_list_fails(void **state)
     assert_int_equal(f->begun, 3);
 }
 
+/* The runtime has more to say than goes into a message. */
+static void a_list_that_is_too_large_comes_as_a_stream(void **state)
+{
+    struct fixture *f = *state;
+
+    f->runtime.pods_code = f->runtime.containers_code = RPC_RESOURCE_EXHAUSTED;
+    start_listed(f);
+    assert_string_equal(f->sandboxes, "s1/u1/p1/1 s2/u2/p2/1!,pkpv");
+    assert_string_equal(f->containers, "c1/s1/main,kv c2/s1/init! c3/s2/new c4/s2/odd,k2v2");
+    assert_int_equal(f->runtime.container_lists, 0);
+    f->runtime.pods_len = 0; /* no part at all */
+    lister_refresh(f->lister);
+    WAIT(f->world, f->listed == 2);
+    assert_string_equal(f->sandboxes, "");
+    assert_int_equal(f->runtime.pod_lists, 1);
+    runtime_stop(&f->runtime);
+    f->runtime.pods_code = f->runtime.containers_code = RPC_OK;
+    f->runtime.pod_streams = 0;
+    runtime_serve(&f->runtime, f->world); /* another runtime */
+    WAIT(f->world, f->listed == 3);
+    assert_int_equal(f->runtime.pod_streams, 0);
+}
+
+static void so_does_the_second_half_alone(void **state)
+{
+    struct fixture *f = *state;
+
+    f->runtime.containers_code = RPC_RESOURCE_EXHAUSTED;
+    start_listed(f);
+    assert_int_equal(f->runtime.pod_lists, 1);
+    assert_int_equal(f->runtime.pod_streams, 0);
+    assert_string_equal(f->sandboxes, "s1/u1/p1/1 s2/u2/p2/1!,pkpv");
+    assert_string_equal(f->containers, "c1/s1/main,kv c2/s1/init! c3/s2/new c4/s2/odd,k2v2");
+}
+
+static void where_the_runtime_has_no_streams_the_list_fails(void **state)
+{
+    struct fixture *f = *state;
+
+    f->runtime.pods_code = RPC_RESOURCE_EXHAUSTED;
+    f->runtime.streams_code = RPC_UNIMPLEMENTED;
+    runtime_serve(&f->runtime, f->world);
+    start(f);
+    WAIT(f->world, f->runtime.pod_lists == 3); /* as a stream, and again; then later */
+    assert_int_equal(f->runtime.pod_streams, 1);
+    f->runtime.pods_code = RPC_OK;
+    WAIT(f->world, f->listed == 1);
+}
+
 static void lists_again_on_request(void **state)
 {
     struct fixture *f = *state;
@@ -497,6 +546,9 @@ int main(void)
         TEST(waits_for_a_runtime_that_is_away),
         TEST(lists_again_after_the_runtime_restarts),
         TEST(asks_again_when_a_list_fails),
+        TEST(a_list_that_is_too_large_comes_as_a_stream),
+        TEST(so_does_the_second_half_alone),
+        TEST(where_the_runtime_has_no_streams_the_list_fails),
         TEST(lists_again_on_request),
         TEST(checks_one_container),
         TEST(a_check_without_runtime_finds_nothing_out),

@@ -2,18 +2,26 @@
 
 #include "cri-proto/methods.h"
 
-static void on_pods(struct rpc_incoming *call, const ProtobufCMessage *message, void *user)
+/* A list, or a part of a stream. */
+static void give(struct rpc_incoming *call, const ProtobufCMessage *list, int code, bool part)
+{
+    if (part)
+        assert_int_equal(rpc_incoming_send(call, list), 0);
+    else
+        incoming_answer(call, list, code, "the runtime says no");
+}
+
+/* Some of its pods. */
+static void give_pods(const struct runtime *runtime, struct rpc_incoming *call, size_t first,
+                      size_t end, bool part)
 {
     Runtime__V1__PodSandbox items[RUNTIME_ITEMS_MAX], *pointers[RUNTIME_ITEMS_MAX];
     Runtime__V1__PodSandboxMetadata metadata[RUNTIME_ITEMS_MAX];
     Runtime__V1__PodSandbox__AnnotationsEntry entries[RUNTIME_ITEMS_MAX],
         *annotations[RUNTIME_ITEMS_MAX];
     Runtime__V1__ListPodSandboxResponse response = RUNTIME__V1__LIST_POD_SANDBOX_RESPONSE__INIT;
-    struct runtime *runtime = user;
 
-    (void)message;
-    runtime->pod_lists++;
-    for (size_t i = 0; i < runtime->pods_len; i++) {
+    for (size_t i = first; i < end; i++) {
         runtime__v1__pod_sandbox__init(&items[i]);
         runtime__v1__pod_sandbox_metadata__init(&metadata[i]);
         metadata[i].uid = (char *)runtime->pods[i].uid;
@@ -34,12 +42,34 @@ static void on_pods(struct rpc_incoming *call, const ProtobufCMessage *message, 
         }
         pointers[i] = &items[i];
     }
-    response.items = pointers;
-    response.n_items = runtime->pods_len;
-    incoming_answer(call, &response.base, runtime->pods_code, "the runtime says no");
+    response.items = pointers + first;
+    response.n_items = end - first;
+    give(call, &response.base, runtime->pods_code, part);
 }
 
-static void answer_containers(struct runtime *runtime, struct rpc_incoming *call)
+static void on_pods(struct rpc_incoming *call, const ProtobufCMessage *message, void *user)
+{
+    struct runtime *runtime = user;
+
+    (void)message;
+    runtime->pod_lists++;
+    give_pods(runtime, call, 0, runtime->pods_len, false);
+}
+
+static void on_pods_stream(struct rpc_incoming *call, const ProtobufCMessage *message, void *user)
+{
+    struct runtime *runtime = user;
+
+    (void)message;
+    runtime->pod_streams++;
+    for (size_t i = 0; runtime->streams_code == RPC_OK && i < runtime->pods_len; i++)
+        give_pods(runtime, call, i, i + 1, true);
+    rpc_incoming_finish(call, runtime->streams_code, NULL);
+}
+
+/* Those of its containers that it was asked for, of some. */
+static void give_containers(const struct runtime *runtime, struct rpc_incoming *call, size_t first,
+                            size_t end, bool part)
 {
     Runtime__V1__Container items[RUNTIME_ITEMS_MAX], *pointers[RUNTIME_ITEMS_MAX];
     Runtime__V1__ContainerMetadata metadata[RUNTIME_ITEMS_MAX];
@@ -48,7 +78,7 @@ static void answer_containers(struct runtime *runtime, struct rpc_incoming *call
     Runtime__V1__ListContainersResponse response = RUNTIME__V1__LIST_CONTAINERS_RESPONSE__INIT;
 
     response.containers = pointers;
-    for (size_t i = 0; i < runtime->containers_len; i++) {
+    for (size_t i = first; i < end; i++) {
         /* As the runtimes do: any prefix of the id matches. */
         if (strcmp(runtime->filter, "none") != 0 &&
             strncmp(runtime->containers[i].id, runtime->filter, strlen(runtime->filter)) != 0)
@@ -70,7 +100,25 @@ static void answer_containers(struct runtime *runtime, struct rpc_incoming *call
         }
         pointers[response.n_containers++] = &items[i];
     }
-    incoming_answer(call, &response.base, runtime->containers_code, "the runtime says no");
+    give(call, &response.base, runtime->containers_code, part);
+}
+
+static void answer_containers(const struct runtime *runtime, struct rpc_incoming *call)
+{
+    give_containers(runtime, call, 0, runtime->containers_len, false);
+}
+
+static void on_containers_stream(struct rpc_incoming *call, const ProtobufCMessage *message,
+                                 void *user)
+{
+    struct runtime *runtime = user;
+
+    (void)message;
+    runtime->container_streams++;
+    strcpy(runtime->filter, "none");
+    for (size_t i = 0; runtime->streams_code == RPC_OK && i < runtime->containers_len; i++)
+        give_containers(runtime, call, i, i + 1, true);
+    rpc_incoming_finish(call, runtime->streams_code, NULL);
 }
 
 static void on_held_cancelled(void *user)
@@ -167,6 +215,10 @@ static const struct rpc_method METHODS[] = {
     {CRI_VERSION_PATH, &runtime__v1__version_request__descriptor, on_version},
     {CRI_LIST_POD_SANDBOX_PATH, &runtime__v1__list_pod_sandbox_request__descriptor, on_pods},
     {CRI_LIST_CONTAINERS_PATH, &runtime__v1__list_containers_request__descriptor, on_containers},
+    {CRI_STREAM_POD_SANDBOXES_PATH, &runtime__v1__stream_pod_sandboxes_request__descriptor,
+     on_pods_stream},
+    {CRI_STREAM_CONTAINERS_PATH, &runtime__v1__stream_containers_request__descriptor,
+     on_containers_stream},
     {CRI_GET_CONTAINER_EVENTS_PATH, &runtime__v1__get_events_request__descriptor, on_events},
 };
 

@@ -27,18 +27,19 @@ struct runtime {
         const char *key, *value; /* an annotation; NULL: none */
     } containers[RUNTIME_ITEMS_MAX];
     size_t containers_len;
-    bool bare; /* items without metadata */
-    int pods_code, containers_code;
-    bool hold;            /* ListContainers stays open, in `held` */
-    const char *name;     /* its own; NULL: "a runtime\n" */
-    const char *settings; /* what Status says of them; NULL: it fails */
+    bool bare;                                    /* items without metadata */
+    int pods_code, containers_code, streams_code; /* the last is of both lists as streams */
+    bool hold;                                    /* ListContainers stays open, in `held` */
+    const char *name;                             /* its own; NULL: "a runtime\n" */
+    const char *settings;                         /* what Status says of them; NULL: it fails */
     int events_code; /* how GetContainerEvents ends at once; RPC_OK: it stays open, in `events` */
 
     /* seen */
     struct rpc_server *server;
     struct rpc_incoming *held;
     struct rpc_incoming *events;
-    unsigned pod_lists, container_lists, events_calls, versions, statuses;
+    unsigned pod_lists, container_lists, pod_streams, container_streams, events_calls, versions,
+        statuses;
     char filter[64]; /* the last ListContainers's id; "none" without a filter */
 };
 
