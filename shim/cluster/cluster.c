@@ -349,7 +349,6 @@ void cluster_look_at(const struct cluster *cluster, struct cluster_state *out)
     out->pods_known = facts_complete(&cluster->facts, AGENT__V1__KIND__POD);
     out->pods = count(&cluster->facts, AGENT__V1__KIND__POD);
     out->slices = count(&cluster->facts, AGENT__V1__KIND__SLICE);
-    out->orders = cluster->orders.len;
 }
 
 const char *cluster_trouble(const struct cluster *cluster, uint64_t *since_ms)

@@ -48,7 +48,6 @@ struct cluster_state {
     char trouble[CLUSTER_TEXT_BYTES_MAX];
     bool pods_known; /* all of the node's are, by what was told last */
     size_t pods, slices;
-    size_t orders; /* that are not done */
 };
 
 /* Listens at config->cluster.socket (0600), as long as it takes, kept in `store` (NULL: there is
