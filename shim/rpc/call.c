@@ -105,13 +105,22 @@ void rpc_call_cancel(struct rpc_call *call)
 static void call_timer(uv_timer_t *timer)
 {
     struct rpc_call *call = timer->data;
-    char text[64];
+    unsigned long long deadline_ms = call->deadline_ms;
+    uint32_t at_once = nghttp2_session_get_remote_settings(call->channel->link.session,
+                                                           NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS);
+    char text[128];
 
     if (call->refused_code) {
         call_end(call, call->refused_code, call->refused_text);
         return;
     }
-    snprintf(text, sizeof text, "no answer within %llu ms", (unsigned long long)call->deadline_ms);
+    if (!call->headers_sent && call->channel->calls_len > at_once)
+        snprintf(text, sizeof text,
+                 "not asked within %llu ms: the server takes no more than %u at once, its streams "
+                 "included",
+                 deadline_ms, at_once);
+    else
+        snprintf(text, sizeof text, "no answer within %llu ms", deadline_ms);
     call_abort(call, RPC_DEADLINE_EXCEEDED, text);
 }
 

@@ -254,6 +254,30 @@ static void what_was_never_sent_may_close_the_channel(void **state)
     close_raw(p);
 }
 
+/* A stream has the one that the server allows for as long as it likes. */
+static void what_was_not_sent_in_time_is_not_the_servers_silence(void **state)
+{
+    static const uint8_t one_stream[6] = {0, NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS, 0, 0, 0, 1};
+    struct result second = {0};
+    struct raw_pair *p = *state;
+
+    p->greeting.len = 0;
+    bytes_frame(&p->greeting, NGHTTP2_SETTINGS, 0, 0, one_stream, sizeof one_stream);
+    bytes_headers(&p->answer, 0, 1, headers_ok);
+    open_raw(p);
+    world_wait(p->world, &p->events.connected);
+    world_settle(p->world); /* its SETTINGS have come */
+    start(p->channel, "/test/Raw", STREAM, 0, &p->result);
+    start(p->channel, "/test/Raw", UNARY, 10, &second);
+    world_wait(p->world, &second.over);
+    assert_int_equal(second.code, RPC_DEADLINE_EXCEEDED);
+    assert_string_equal(
+        second.text,
+        "not asked within 10 ms: the server takes no more than 1 at once, its streams included");
+    assert_false(p->result.over);
+    close_raw(p);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -272,6 +296,7 @@ int main(void)
         RAW_TEST(a_going_away_server_ends_what_it_does_not_serve),
         RAW_TEST(a_going_away_server_ends_what_was_never_sent),
         RAW_TEST(what_was_never_sent_may_close_the_channel),
+        RAW_TEST(what_was_not_sent_in_time_is_not_the_servers_silence),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
