@@ -123,7 +123,7 @@
  * time. */
 #define STAND_IN_AGAIN_MS_MIN 1000
 #define STAND_IN_AGAIN_MS_MAX 60000
-/* The kubelet's streams of one driver's health; it has one. What is kept for them:
+/* Streams of one driver's health; the kubelet has one. What is kept for them:
  * shim/health_words.h. */
 #define STAND_IN_STREAMS_MAX 8
 

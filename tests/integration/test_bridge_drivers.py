@@ -14,6 +14,7 @@ from feed_server import FeedServer
 from kubelet_drivers import claim
 from protos import bridge as feed_messages
 from protos import dra, dra_health
+from stream_hoarder import StreamHoarder
 from supervisor import supervised
 from waiting import GENEROUS_S, wait_until
 
@@ -412,6 +413,20 @@ def test_a_killed_bridge_s_stream_hears_what_holds_no_longer(kept, kubelet, feed
     feed.health[0].over = True
     kept.start()
     instance.wait_said(["too hot", "its driver is away"])
+
+
+def test_streams_of_another_process_do_not_keep_the_kubelet_s_out(bridge, kubelet, feed, closing):
+    endpoint = kubelet.wait_registered(GPU).endpoint
+    feed.say_health(GPU, word("dev-0", "fine"))
+    kubelet.stop()
+    hoarder = closing(StreamHoarder(endpoint))
+    hoarder.open(8)
+    kubelet.start()
+    instance = kubelet.wait_registered(GPU)
+    instance.wait_said(["fine"])
+    hoarder.open(8)
+    feed.say_health(GPU, word("dev-0", "too hot"))
+    instance.wait_said(["fine", "too hot"])
 
 
 def test_a_daemon_that_knows_of_no_health(directory, closing, kubelet, feed):

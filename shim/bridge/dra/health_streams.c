@@ -5,6 +5,7 @@
 
 #include "shim/boot_clock.h"
 #include "shim/bridge/limits.h"
+#include "shim/log.h"
 #include "shim/must.h"
 #include "shim/rpc/rpc.h"
 
@@ -18,6 +19,7 @@ struct kubelet_stream {
     LIST_ENTRY(kubelet_stream) entry;
     struct health_streams *streams;
     struct kept_call *call;
+    pid_t pid;       /* who has it */
     uint64_t number; /* of the last word that was sent */
     bool resumed;
 };
@@ -93,17 +95,51 @@ static void on_cancelled(void *user)
     stream_free(user);
 }
 
+static size_t count_of(const struct health_streams *streams, pid_t pid)
+{
+    const struct kubelet_stream *stream;
+    size_t count = 0;
+
+    LIST_FOREACH(stream, &streams->list, entry)
+    count += stream->pid == pid;
+    return count;
+}
+
+/* For one more of `pid`: the oldest ends of the process that has most of them, that one counted, so that
+ * no process keeps another out. */
+static void make_room(struct health_streams *streams, pid_t pid)
+{
+    struct kubelet_stream *stream, *found = NULL;
+    struct kept_call *call;
+    size_t most = 0;
+
+    LIST_FOREACH(stream, &streams->list, entry)
+    {
+        size_t count = count_of(streams, stream->pid) + (stream->pid == pid);
+
+        if (count < most)
+            continue;
+        found = stream;
+        most = count;
+    }
+    log_debug("driver %s: a stream of its health of pid %d ends for another", streams->driver,
+              (int)found->pid);
+    call = found->call;
+    stream_free(found);
+    kept_call_finish(call, RPC_RESOURCE_EXHAUSTED, "too many streams");
+}
+
 void health_streams_add(struct health_streams *streams, struct kept_call *call, bool resumed)
 {
-    struct kubelet_stream *stream;
+    struct kubelet_stream *stream = must(calloc(1, sizeof *stream));
+    struct ucred peer;
 
-    if (streams->len == STAND_IN_STREAMS_MAX) {
-        kept_call_finish(call, RPC_RESOURCE_EXHAUSTED, "too many streams");
-        return;
-    }
-    stream = must(calloc(1, sizeof *stream));
+    kept_call_peer(call, &peer);
+    if (streams->len == STAND_IN_STREAMS_MAX)
+        make_room(streams, peer.pid);
     stream->streams = streams;
     stream->call = call;
+    stream->pid = peer.pid;
     stream->resumed = resumed;
     LIST_INSERT_HEAD(&streams->list, stream, entry);
     streams->len++;
