@@ -359,7 +359,7 @@ static void look_at_device(const struct state *state, const struct devicemgr_cre
         ambiguous = true;
     }
     look_fini(look);
-    look->step = is_known(claim) && is_known(other) && !ambiguous ? LOOK_REFUSE : LOOK_GO;
+    look->step = is_known(claim) && known && !ambiguous ? LOOK_REFUSE : LOOK_GO;
     look->reason = (struct reason){.kind = REASON_CLAIM_HELD,
                                    .claim = claim,
                                    .user = find_user(state, request, other, false),

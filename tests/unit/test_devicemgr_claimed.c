@@ -518,6 +518,37 @@ static void of_parts_that_nobody_knows_it_is_said_once(void **state)
     assert_int_equal(logged(w, "which has device whole by another claim"), 1);
 }
 
+/* With what another has of which nothing is known there is too little, and without it enough: that may
+ * only look, whoever has most. */
+static void what_is_known_must_be_too_much_by_itself(void **state)
+{
+    static const struct devicemgr_counter counters[] = {{"set/c", true, 10}};
+    static const char *const devices[] = {"a", "b", "c"};
+    static const struct devicemgr_draw draws[] = {{"a", 0, 3}, {"b", 0, 5}, {"c", 0, 4}};
+    struct world *w = *state;
+
+    driver_up(w, 1, DRIVER);
+    runtime_cdi(w, DEVICEMGR_CDI_READ);
+    slice_told(
+        w, (struct devicemgr_slice){"s1", DRIVER, "p", devices, 3, false, counters, 1, draws, 3});
+    claim_prepared(w, 1, "c1", "a:c1");
+    part_of(w, 2, "c2", "b:c2");
+    part_of(w, 3, "c3", "c:c3");
+    claim_allocated(w, "c2", "p", "b");
+    claim_allocated(w, "c3", "p", "c");
+    assert_passes(w, "u1", PART("c1"));
+    assert_passes(w, "u2", PART("c2"));
+    assert_passes(w, "u3", PART("c3"));
+    sandbox_stopped(w, "s-u3");
+    assert_int_equal(logged(w, "both draw on the same counters"), 1);
+    claim_allocated(w, "c1", "p", "a");
+    while (w->pending)
+        committed(w);
+    ignore_all(w);
+    assert_true(create_named(w, 7, "u3", PART("c3"), ""));
+    expect_with(w, "verdict 7 refused 14", "which has device b by another claim", NULL);
+}
+
 static void a_pod_of_another_namespace_may_be_hidden(void **state)
 {
     struct world *w = *state;
@@ -1058,6 +1089,7 @@ int main(void)
         CLAIMS_TEST(what_is_of_something_else_is_in_nobodys_way),
         CLAIMS_TEST(of_what_a_slice_says_too_much_of_nothing_is_known),
         CLAIMS_TEST(of_parts_that_nobody_knows_it_is_said_once),
+        CLAIMS_TEST(what_is_known_must_be_too_much_by_itself),
         CLAIMS_TEST(a_pod_of_another_namespace_may_be_hidden),
         CLAIMS_TEST(a_pod_of_a_namespace_that_begins_alike_is_another),
         CLAIMS_TEST(a_pod_of_the_same_name_is_another),
