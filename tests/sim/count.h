@@ -116,6 +116,9 @@
     X(HOME_OWN, "those of a pod that has it already")                                              \
     X(HOME_UNKNOWN, "those with another's, where the cluster has not said all")                    \
     X(HOME_AMBIGUOUS, "those where the driver's names do not tell")                                \
+    X(HOME_PART_REFUSED, "creates refused for a part of what others have too much of")             \
+    X(HOME_PART_UNKNOWN, "those that pass, as the cluster has not said all")                       \
+    X(HOME_PART_BESIDE, "creates with a part beside others, for which there is enough")            \
     X(HOME_REFUSED, "creates refused for what another pod has")                                    \
     X(HOME_STORED_FIRST, "creates that passed once it was stored who has their claims")            \
     X(HOME_ASTRAY, "unprepares asked for what is allocated no more, under its container")          \

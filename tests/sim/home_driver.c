@@ -29,11 +29,11 @@ bool home_driver_can_be_called(const struct hw_driver *d)
     return (d->here && d->connected) || (d->moved && d->told && d->told_connected);
 }
 
-const char *home_pool_name(unsigned device)
+const char *home_pool_name(const struct hw_driver *d, unsigned device)
 {
     static const char *const POOLS[HW_POOLS] = {"node0", "node1", "net"};
 
-    return POOLS[device / HW_POOL_DEVICES];
+    return POOLS[d->parted && device < HW_PARTS ? 0 : device / HW_POOL_DEVICES];
 }
 
 bool home_device_is_local(unsigned device)
@@ -62,7 +62,7 @@ static size_t answer_of(const struct home_world *h, size_t claim, uint8_t bytes[
     snprintf(common, sizeof common, "%s/device=all", NAMES[is->driver]);
     home_cdi_name(h, claim, is->taken_device, own);
     device.device_name = name;
-    snprintf(pool, sizeof pool, "%s", home_pool_name(is->taken_device));
+    snprintf(pool, sizeof pool, "%s", home_pool_name(&h->drivers[is->driver], is->taken_device));
     device.pool_name = pool;
     device.cdi_device_ids = ids;
     device.n_cdi_device_ids = 2;

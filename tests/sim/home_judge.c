@@ -71,10 +71,12 @@ static bool is_asked_anew(const struct home_world *h, size_t owed)
 static void check_owed(struct home_world *h, const struct hw_op *op)
 {
     const struct hw_claim *claim = &h->claims[op->claim];
+    const struct hw_driver *d = &h->drivers[claim->driver];
 
     for (size_t i = 0; i < h->claims_len; i++) {
         const struct hw_claim *other = &h->claims[i];
-        bool apart = home_pool_name(other->taken_device) != home_pool_name(claim->device);
+        bool apart = home_pool_name(d, other->taken_device) != home_pool_name(d, claim->device) ||
+                     home_parts_apart(d, other->taken_device, claim->device);
 
         check_that(
             h->w,

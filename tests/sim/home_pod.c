@@ -152,7 +152,8 @@ void home_pod_refused(struct home_world *h, uint64_t number, int code, const cha
             count_add(COUNT_HOME_UNSTORED);
             continue;
         }
-        count_add(COUNT_HOME_REFUSED);
+        count_add(strstr(message, " on the same counters") ? COUNT_HOME_PART_REFUSED
+                                                           : COUNT_HOME_REFUSED);
         if (!h->listing) /* else it may be put off for what the list shows */
             h->list_due_ms = h->now_ms + LIST_EVERY_MS;
     }
@@ -386,6 +387,22 @@ void home_pod_comes(struct home_world *h)
         add(h, claims, len);
 }
 
+/* Another pod has a part of what is free by now. */
+static void come_for_a_part(struct home_world *h, size_t driver)
+{
+    size_t claim = h->claims_len;
+
+    if (rooms(h) == 0 || claim == HW_CLAIMS)
+        return;
+    home_claim_begins(h, claim);
+    h->claims[claim].driver = driver;
+    if (!home_allocate(h, claim))
+        return;
+    h->claims[claim].life = HW_WANTED;
+    h->claims_len++;
+    add(h, &claim, 1);
+}
+
 /* The cluster gives its devices away, and perhaps others to a claim that outlives it, which another
  * pod has then, and the kubelet asks for anew. */
 static void force(struct home_world *h, const struct hw_pod *pod)
@@ -398,6 +415,8 @@ static void force(struct home_world *h, const struct hw_pod *pod)
             continue;
         claim->allocated = false;
         h->drivers[claim->driver].freed = claim->device;
+        if (h->drivers[claim->driver].parted)
+            come_for_a_part(h, claim->driver);
         if (!rng_percent(&h->rng, REALLOCATED_PERCENT) || rooms(h) == 0 || !home_allocate(h, id))
             continue;
         home_give_up(h, id);

@@ -223,11 +223,80 @@ static enum hw_held held_by(const struct home_world *h, size_t claim, size_t oth
     return h->drivers[is->driver].same_names ? HW_AMBIGUOUS : HW_HELD;
 }
 
+/* ---- of what devices are made of ---- */
+
+/* Those by which one who has the claim is in the way of others, as a mask. */
+static unsigned devices_of(const struct home_world *h, const struct hw_use *use, size_t index,
+                           bool may)
+{
+    size_t claim = use->claims[index];
+    const struct hw_claim *is = &h->claims[claim];
+    unsigned given = use->device[index], mask = 0;
+
+    if (!may && (!use->known[index] || !is_running(h->pods, use) || !has_device(h, claim, given)))
+        return 0;
+    if (!is_shared(is, given))
+        mask = 1U << given;
+    if (may && is->said && !is_shared(is, is->said_device))
+        mask |= 1U << is->said_device;
+    return mask;
+}
+
+static bool is_beside(const struct home_world *h, size_t claim, unsigned others)
+{
+    const struct hw_driver *d = &h->drivers[h->claims[claim].driver];
+
+    return d->parted && h->claims[claim].given < HW_PARTS &&
+           (others & ((1U << HW_PARTS) - 1) & ~(1U << h->claims[claim].given));
+}
+
+/* `told`: only claims count of which the cluster has said what they have. */
+static bool is_over(const struct home_world *h, const struct hw_pod *pod, size_t claim, bool may,
+                    bool told)
+{
+    size_t driver = h->claims[claim].driver;
+    unsigned all = 0, others = 0;
+
+    for (size_t i = 0; i < HW_USES; i++) {
+        const struct hw_use *use = &h->uses[i];
+
+        for (size_t k = 0; !use->over && k < use->claims_len; k++) {
+            const struct hw_claim *theirs = &h->claims[use->claims[k]];
+            unsigned mask = theirs->driver == driver && (!told || is_told(theirs, may))
+                                ? devices_of(h, use, k, may)
+                                : 0;
+
+            all |= mask;
+            others |= use->uid == pod->uid ? 0 : mask;
+        }
+    }
+    if (!may && !told && is_beside(h, claim, others))
+        count_add(COUNT_HOME_PART_BESIDE);
+    return home_parts_over(&h->drivers[driver], h->claims[claim].given, all, others);
+}
+
+/* As far as slices say it by now. */
+static enum hw_held part_held(const struct home_world *h, const struct hw_pod *pod, size_t claim,
+                              bool may)
+{
+    const struct hw_claim *is = &h->claims[claim];
+
+    if (!h->sliced[is->driver] || is_shared(is, is->given) || (!may && !is_as_told(h, claim)))
+        return HW_FREE;
+    if (is_told(is, may) && is_over(h, pod, claim, may, true))
+        return HW_HELD;
+    if (!is_over(h, pod, claim, may, false))
+        return HW_FREE;
+    if (!may)
+        count_add(COUNT_HOME_PART_UNKNOWN);
+    return HW_UNKNOWN;
+}
+
 /* A pod that has the claim by now keeps it. */
 static enum hw_held claim_held(const struct home_world *h, const struct hw_pod *pod, size_t claim,
                                bool may)
 {
-    enum hw_held worst = HW_FREE;
+    enum hw_held worst = part_held(h, pod, claim, may);
 
     for (size_t i = 0; i < HW_USES; i++) {
         const struct hw_use *use = &h->uses[i];

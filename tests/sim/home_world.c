@@ -166,6 +166,7 @@ static void begin(struct home_world *h)
         driver->shares_said = rng_percent(&h->rng, 50);
         driver->fails_percent = rng_percent(&h->rng, h->lossy ? 50 : 30) ? 60 : 10;
     }
+    home_parts_begin(h);
     home_shim_start(h);
 }
 

@@ -15,7 +15,7 @@
  * `home_world.c` is what happens, `home_shim.c` the core with its ports, `home_driver.c` what drivers
  * have, `home_place.c` where they are, `home_kubelet.c` the kubelet's calls, by both ways, `home_pod.c` its pods, and the
  * runtime, `home_cluster.c` devices of claims, and the agent, `home_use.c` who has a device, as the
- * shim must and may know it, `home_judge.c` the properties.
+ * shim must and may know it, `home_parts.c` devices that are parts of one, `home_judge.c` the properties.
  */
 #ifndef TESTS_SIM_HOME_WORLD_H
 #define TESTS_SIM_HOME_WORLD_H
@@ -40,6 +40,10 @@
 #define HW_PODS 8
 #define HW_POD_CLAIMS 2
 #define HW_USES 128
+/* Of some drivers the first ones are parts of one thing, and in one pool: so many, of so many kinds of
+ * what that is made of. */
+#define HW_PARTS 4
+#define HW_PART_KINDS 4
 #define HW_OPS 32
 
 /* What is to be found in the kubelet's books before a call is sent, which is not then. */
@@ -79,6 +83,9 @@ struct hw_driver {
     unsigned freed;      /* which of its devices the cluster has taken back by force last */
     uint64_t trouble_ms; /* when it came or went last, anywhere */
     unsigned fails_percent;
+    bool parted;     /* some of its devices are made of the same: */
+    bool told_apart; /* what there is of it stands in another slice than the devices */
+    unsigned there[HW_PART_KINDS], takes[HW_PARTS][HW_PART_KINDS];
 };
 
 enum hw_life {
@@ -237,7 +244,7 @@ bool home_shim_row_moved(const struct home_world *h, size_t driver);
 
 const char *home_driver_name(size_t driver);
 bool home_driver_can_be_called(const struct hw_driver *d);
-const char *home_pool_name(unsigned device);
+const char *home_pool_name(const struct hw_driver *d, unsigned device);
 bool home_device_is_local(unsigned device);
 /* By which the runtime knows the claim's device. */
 void home_cdi_name(const struct home_world *h, size_t claim, unsigned device, char name[48]);
@@ -339,6 +346,19 @@ enum hw_held {
 /* `may`: by what the shim may know; else by what it must. `claim`: whose device it is. */
 enum hw_held home_held(const struct home_world *h, const struct hw_pod *pod, bool may,
                        size_t *claim);
+
+/* ---- home_parts.c ---- */
+
+/* Which drivers have parts, and of what they are made. */
+void home_parts_begin(struct home_world *h);
+/* Whether the device cannot be had beside `all` of these, of which at least one of `others` is in its
+ * way. Sets of devices are masks. */
+bool home_parts_over(const struct hw_driver *d, unsigned device, unsigned all, unsigned others);
+/* Whether both are parts, of nothing in common. */
+bool home_parts_apart(const struct hw_driver *d, unsigned a, unsigned b);
+/* The slices that say so; they are gone. */
+void home_parts_tell(struct home_world *h, size_t driver);
+void home_parts_gone(struct home_world *h, size_t driver);
 
 /* ---- home_judge.c ---- */
 
