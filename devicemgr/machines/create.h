@@ -1,6 +1,6 @@
 /*
  * One CreateContainer that asks for devices, from its arrival to the runtime's answer. One with
- * claims only has nothing to do but in COMMITTING.
+ * claims only has nothing to do but in COMMITTING, if they are not stored, and in FORWARDED.
  *
  *                      ┌────── nothing is new ───────▼
  *   SELECTING ──▶ ALLOCATING ──▶ COMMITTING ──▶ PRESTARTING ──▶ FORWARDED ──▶ end
@@ -150,7 +150,7 @@ void creates_committed(struct creates *creates, uint64_t commit, const char *err
 void creates_begin_refused(struct creates *creates, uint64_t number,
                            const struct devicemgr_create *said, const struct reason *reason);
 bool creates_begin(struct creates *creates, uint64_t number, const struct devicemgr_create *said);
-/* One that asks for claims only. False: it may pass as it is. */
+/* One that asks for claims only. False: it asks for none that is known, and passes as it is. */
 bool creates_begin_claimed(struct creates *creates, uint64_t number,
                            const struct devicemgr_create *said);
 

@@ -322,7 +322,7 @@ bool creates_begin_claimed(struct creates *creates, uint64_t number,
     struct reason reason = {0};
 
     if (said->cdi_devices_len == 0 ||
-        claimed_stored(creates->state, said->sandbox_id, said->container))
+        !claimed_used(creates->state, said->sandbox_id, said->container))
         return false;
     create = create_new(creates, number, said);
     if (are_too_many(creates))

@@ -141,6 +141,9 @@ void tasks_restored(struct tasks *tasks, bool lost);
 /* A container is asked for, and not refused for its claims; what the rule has found besides. */
 void tasks_created(struct tasks *tasks, const struct devicemgr_create *request,
                    const struct look *look);
+/* The runtime has made it, or nobody hears whether it does: the container is there from now on, or
+ * comes. */
+void tasks_made(struct tasks *tasks, const char *sandbox_id, const char *container);
 /* devicemgr_create_refused() */
 void tasks_create_refused(struct tasks *tasks, const char *words);
 /* All containers in it have ended. */

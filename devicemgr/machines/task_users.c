@@ -100,9 +100,10 @@ static bool is_of(const struct claim_user *user, const struct demand *demand)
            strcmp(demand->container, user->container) == 0;
 }
 
-/* It has a device of a lifted resource (lift.h), or waits for one, however long ago it was asked for
- * here: what it has is known better than by this list, which may be from before it was made. */
-static bool has_devices(const struct state *state, const struct claim_user *user)
+/* Its create is not over, also at the runtime, which may take its time; or it has a device of a lifted
+ * resource (lift.h): however long ago it was asked for here, what it has is known better than by this
+ * list, which may be from before it was made. */
+static bool is_known_to_have(const struct state *state, const struct claim_user *user)
 {
     const struct sandbox *sandbox = pods_find_sandbox(&state->pods, user->sandbox_id);
     const struct allocation *a =
@@ -120,14 +121,21 @@ static bool has_devices(const struct state *state, const struct claim_user *user
     return false;
 }
 
+/* A list that is asked for from then on shows it, if it runs. What an earlier process has sent to the
+ * runtime may be on its way for longer. */
+static uint64_t shown_from_ms(const struct state *state, const struct claim_user *user)
+{
+    return listing_shows_from(state, later_by(user->asked_ms, CLAIM_USER_COMES_MS));
+}
+
 void task_users_listed(struct tasks *tasks, struct claim *claim,
                        const struct devicemgr_container *containers, size_t len)
 {
     for (size_t i = claim->users_len; i > 0; i--) {
         const struct claim_user *user = &claim->users[i - 1];
 
-        if (is_shown(user, containers, len) || has_devices(tasks->state, user) ||
-            tasks->state->listing.begun_ms < later_by(user->asked_ms, CLAIM_USER_COMES_MS))
+        if (is_shown(user, containers, len) || is_known_to_have(tasks->state, user) ||
+            tasks->state->listing.begun_ms < shown_from_ms(tasks->state, user))
             continue;
         claim_drop_user(claim, i - 1);
         dirty_touch_claim(tasks->state, claim);

@@ -249,6 +249,12 @@ void tasks_created(struct tasks *tasks, const struct devicemgr_create *request,
         task_users_add(tasks, claim, request);
 }
 
+void tasks_made(struct tasks *tasks, const char *sandbox_id, const char *container)
+{
+    for (struct claim *claim = tasks->state->claims.by_key; claim; claim = claim->hh.next)
+        claim_note_asked(claim, sandbox_id, container, tasks->state->now_ms);
+}
+
 /* One that is being prepared, or asked for, will be anew; one that no container was asked for with
  * is not meant, though a name be common to all of a driver's. */
 static void prepare_anew(struct tasks *tasks, struct claim *claim, const char *cdi)

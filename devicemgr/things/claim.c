@@ -324,6 +324,15 @@ bool claim_add_user(struct claim *claim, const char *sandbox_id, const char *con
     return true;
 }
 
+void claim_note_asked(struct claim *claim, const char *sandbox_id, const char *container,
+                      uint64_t asked_ms)
+{
+    struct claim_user *user = claim_find_user(claim, sandbox_id, container);
+
+    if (user)
+        user->asked_ms = asked_ms;
+}
+
 bool claim_tell_held_once(struct claim *claim)
 {
     bool told = claim->held_told;

@@ -164,6 +164,9 @@ struct claim_user *claim_find_user(const struct claim *claim, const char *sandbo
 /* Once for each; there is a most of them. Whether it is a new one. All is copied. */
 bool claim_add_user(struct claim *claim, const char *sandbox_id, const char *container,
                     const char *pod, const char *pod_uid, uint64_t asked_ms);
+/* If it is one of them it is as if it were asked for then. */
+void claim_note_asked(struct claim *claim, const char *sandbox_id, const char *container,
+                      uint64_t asked_ms);
 void claim_drop_user(struct claim *claim, size_t index);
 /* That another pod may have a device of it is to be told: once, until it is prepared again. */
 bool claim_tell_held_once(struct claim *claim);

@@ -7,6 +7,7 @@
 
 #include "devicemgr/machines/enroll.h"
 #include "devicemgr/rules/claimed.h"
+#include "devicemgr/rules/tainted.h"
 #include "devicemgr/things/limits.h"
 #include "devicemgr/turn/turn.h"
 
@@ -122,12 +123,29 @@ void devicemgr_drivers(const struct devicemgr *mgr,
 
 /* ---- containers ---- */
 
+/* Whether it is refused for the taint of a claim's device. */
+static bool is_tainted(struct devicemgr *mgr, uint64_t create,
+                       const struct devicemgr_create *request)
+{
+    struct look look = tainted_of_claims(&mgr->state, request);
+    bool refused = look.step == LOOK_REFUSE;
+
+    if (refused)
+        creates_begin_refused(&mgr->creates, create, request, &look.reason);
+    look_fini(&look);
+    return refused;
+}
+
 bool turn_claims_refuse(struct devicemgr *mgr, uint64_t create,
                         const struct devicemgr_create *request)
 {
-    struct look look = claimed_look(&mgr->state, request);
-    bool refused = look.step == LOOK_REFUSE;
+    struct look look;
+    bool refused;
 
+    if (is_tainted(mgr, create, request))
+        return true;
+    look = claimed_look(&mgr->state, request);
+    refused = look.step == LOOK_REFUSE;
     if (refused)
         creates_begin_refused(&mgr->creates, create, request, &look.reason);
     else
@@ -136,6 +154,14 @@ bool turn_claims_refuse(struct devicemgr *mgr, uint64_t create,
         listing_anew(&mgr->state); /* it may run no more */
     look_fini(&look);
     return refused;
+}
+
+void turn_claims_made(struct devicemgr *mgr, uint64_t create)
+{
+    const struct create *is = creates_find(&mgr->creates, create);
+
+    if (is && is->state == CREATE_FORWARDED)
+        tasks_made(&mgr->tasks, is->demand.sandbox_id, is->demand.container);
 }
 
 void devicemgr_runtime_cdi(struct devicemgr *mgr, uint64_t now_ms, enum devicemgr_cdi cdi)

@@ -11,7 +11,6 @@
 #include "devicemgr/machines/enroll.h"
 #include "devicemgr/machines/listed.h"
 #include "devicemgr/machines/plugin.h"
-#include "devicemgr/rules/tainted.h"
 #include "devicemgr/things/moment.h"
 #include "devicemgr/turn/end.h"
 
@@ -292,26 +291,12 @@ void devicemgr_prestarted(struct devicemgr *mgr, uint64_t now_ms, uint64_t call,
 
 /* ---- containers ---- */
 
-/* Whether it is refused for the taint of a claim's device. */
-static bool is_tainted(struct devicemgr *mgr, uint64_t create,
-                       const struct devicemgr_create *request)
-{
-    struct look look = tainted_of_claims(&mgr->state, request);
-    bool refused = look.step == LOOK_REFUSE;
-
-    if (refused)
-        creates_begin_refused(&mgr->creates, create, request, &look.reason);
-    look_fini(&look);
-    return refused;
-}
-
 bool devicemgr_create(struct devicemgr *mgr, uint64_t now_ms, uint64_t create,
                       const struct devicemgr_create *request)
 {
     state_at(&mgr->state, now_ms);
-    if (request->cdi_devices_len > 0 && /* perhaps of claims */
-        (is_tainted(mgr, create, request) || turn_claims_refuse(mgr, create, request)))
-        return true;
+    if (request->cdi_devices_len > 0 && turn_claims_refuse(mgr, create, request))
+        return true; /* perhaps of claims */
     if (creates_begin(&mgr->creates, create, request) ||
         creates_begin_claimed(&mgr->creates, create, request))
         return true;
@@ -323,6 +308,7 @@ bool devicemgr_create(struct devicemgr *mgr, uint64_t now_ms, uint64_t create,
 void devicemgr_create_cancelled(struct devicemgr *mgr, uint64_t now_ms, uint64_t create)
 {
     state_at(&mgr->state, now_ms);
+    turn_claims_made(mgr, create);
     creates_cancelled(&mgr->creates, create);
 }
 
@@ -348,6 +334,8 @@ void devicemgr_create_answered(struct devicemgr *mgr, uint64_t now_ms, uint64_t 
                                const char *container_id)
 {
     state_at(&mgr->state, now_ms);
+    if (container_id)
+        turn_claims_made(mgr, create);
     creates_answered(&mgr->creates, create, container_id);
 }
 

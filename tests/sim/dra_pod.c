@@ -61,10 +61,20 @@ static size_t live(const struct world *w)
 
 /* ---- its containers ---- */
 
+/* The shim is told what became of it, or that nobody hears of that: it may be there from now on. */
+static void note_told(struct world *w, uint64_t create)
+{
+    struct dra_use *use = dra_use_find(w, create);
+
+    if (use)
+        use->asked_ms = w->now_ms;
+}
+
 static void abandon(struct world *w, struct dra_pod *pod)
 {
     if (!pod->create)
         return;
+    note_told(w, pod->create);
     if (!pod->stores)
         runtime_create_abandoned(w, pod->create);
     if (pod->kept && w->shim.core)
@@ -225,6 +235,7 @@ void dra_answered(struct world *w, uint64_t number, unsigned container)
         char id[16];
 
         snprintf(id, sizeof id, "c%u", container);
+        note_told(w, number);
         devicemgr_create_answered(w->shim.core, shim_now_ms(w), number, container ? id : NULL);
     }
     pod->create = 0;

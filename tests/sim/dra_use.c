@@ -48,7 +48,8 @@ static bool may_run(struct world *w, const struct dra_use *use)
     uint64_t asked_ms = use->asked_ms > w->shim.started_ms ? use->asked_ms : w->shim.started_ms;
 
     return use->create && (runtime_runs(w, use->uid) || !lister_heard_since(w, ended_ms + 1) ||
-                           !lister_heard_since(w, asked_ms + CLAIM_USER_COMES_MS));
+                           !lister_heard_since(w, asked_ms + CLAIM_USER_COMES_MS) ||
+                           !lister_heard_since(w, shim_earlier_until_ms(w)));
 }
 
 bool dra_may_be_used(struct world *w, size_t claim, size_t driver)

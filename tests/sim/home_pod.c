@@ -6,9 +6,11 @@
 #include <string.h>
 
 #include "tests/sim/home_world.h"
+#include "tests/sim/promise.h"
 
 /* The runtime makes a container within this. */
 #define COMES_MS_MAX 6000
+#define SLOW_TIMES 5
 #define RETRY_MS 10000
 /* The shim wants no two lists within this. */
 #define LIST_EVERY_MS 1000
@@ -67,7 +69,7 @@ static void pass_on(struct home_world *h, struct hw_pod *pod)
 {
     home_judge_passes(h, pod);
     pod->state = HW_COMES;
-    pod->comes_ms = h->now_ms + rng_delay_ms(&h->rng, COMES_MS_MAX);
+    pod->comes_ms = h->now_ms + rng_delay_ms(&h->rng, COMES_MS_MAX) * (h->slow ? SLOW_TIMES : 1);
     pod->passed = 0;
 }
 
@@ -112,7 +114,7 @@ static void create(struct home_world *h, struct hw_pod *pod)
         pod->stores = pod->create != 0;
         if (pod->stores)
             home_use_note(h, pod);
-        else
+        else if (pod->state != HW_COMES)
             check_that(h->w, may == HW_HELD,
                        "only what another pod's container may have refuses one: u%u", pod->uid);
     }
@@ -128,7 +130,10 @@ void home_pod_passes(struct home_world *h, uint64_t number)
 
         if (!pod->there || pod->create != number)
             continue;
-        count_add(COUNT_HOME_STORED_FIRST);
+        if (pod->stores)
+            count_add(COUNT_HOME_STORED_FIRST);
+        else
+            home_use_note(h, pod);
         pass_on(h, pod);
         pod->passed = number;
         pod->create = 0;
@@ -172,6 +177,16 @@ uint64_t home_pods_next_ms(const struct home_world *h)
     return next_ms;
 }
 
+/* Of whose answer no create of this shim's hears. */
+static bool some_come(const struct home_world *h)
+{
+    for (size_t i = 0; i < HW_PODS; i++) {
+        if (h->pods[i].there && h->pods[i].state == HW_COMES && !h->pods[i].passed)
+            return true;
+    }
+    return false;
+}
+
 void home_pods_due(struct home_world *h)
 {
     for (size_t i = 0; i < HW_PODS; i++) {
@@ -182,8 +197,14 @@ void home_pods_due(struct home_world *h)
         pod->state = !h->calm && rng_percent(&h->rng, 10) ? HW_EXITED : HW_RUNS;
         home_note(h, "the container of u%u %s", pod->uid, pod->state == HW_RUNS ? "runs" : "fails");
         if (pod->passed)
+            home_use_made(h, pod);
+        if (pod->passed)
             devicemgr_create_answered(h->core, h->now_ms, pod->passed, "k");
         pod->passed = 0;
+    }
+    if (h->earlier_until_ms == UINT64_MAX && !some_come(h)) {
+        h->earlier_until_ms = h->now_ms + OUTCOME_MS;
+        devicemgr_earlier_creates(h->core, h->now_ms, false);
     }
 }
 
@@ -462,6 +483,9 @@ void home_pods_shim_started(struct home_world *h)
 {
     for (size_t i = 0; i < HW_PODS; i++)
         h->pods[i].create = h->pods[i].passed = 0;
+    h->earlier_until_ms = some_come(h) ? UINT64_MAX : 0;
+    if (some_come(h))
+        devicemgr_earlier_creates(h->core, h->now_ms, true);
 }
 
 void home_list_begins(struct home_world *h)

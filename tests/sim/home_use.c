@@ -45,6 +45,14 @@ void home_use_note(struct home_world *h, const struct hw_pod *pod)
     }
 }
 
+void home_use_made(struct home_world *h, const struct hw_pod *pod)
+{
+    for (size_t i = 0; i < HW_USES; i++) {
+        if (h->uses[i].sandbox == pod->sandbox)
+            h->uses[i].asked_ms = h->now_ms;
+    }
+}
+
 void home_uses_ended(struct home_world *h, unsigned sandbox)
 {
     for (size_t i = 0; i < HW_USES; i++) {
@@ -80,6 +88,7 @@ void home_uses_listed(struct home_world *h)
         struct hw_use *use = &h->uses[i];
 
         if (!is_running(h->snapshot, use) && !is_coming(h, use) &&
+            h->listed_from_ms >= h->earlier_until_ms &&
             h->listed_from_ms >= use->asked_ms + CLAIM_USER_COMES_MS)
             use->over = true;
     }

@@ -54,7 +54,7 @@ static void list_goes_on(struct home_world *h)
 {
     if (h->listing)
         home_list_ends(h);
-    else if (h->list_wanted)
+    else if (h->list_wanted || h->slow) /* where it is polled for */
         home_list_begins(h);
 }
 
@@ -156,6 +156,7 @@ static void rest(struct home_world *h)
 static void begin(struct home_world *h)
 {
     h->now_ms = 10000000;
+    h->slow = h->w->play.seed % 4 == 3;
     h->lossy = rng_percent(&h->rng, LOSSY_PERCENT);
     h->watched = h->agent = rng_percent(&h->rng, WATCHED_PERCENT);
     for (size_t d = 0; d < HW_DRIVERS; d++) {

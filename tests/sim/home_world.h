@@ -192,6 +192,9 @@ struct home_world {
     uint64_t list_due_ms;    /* one is wanted by then; 0: need not be */
     uint64_t listed_from_ms; /* when the list under way was asked for */
 
+    bool slow;                 /* the runtime takes its time in this world */
+    uint64_t earlier_until_ms; /* what an earlier shim has sent to it may be on its way until a list
+                                  that is asked for then: UINT64_MAX, as long as something is */
     bool lossy; /* many answers are lost in this world, the agent is away for long, and claims are
                    allocated anew more often */
     bool watched, agent;     /* there is one in this world; it is connected */
@@ -321,6 +324,8 @@ void home_agent_heals(struct home_world *h);
 
 /* A container of the pod is asked for. */
 void home_use_note(struct home_world *h, const struct hw_pod *pod);
+/* The runtime has made it, and the shim is told. */
+void home_use_made(struct home_world *h, const struct hw_pod *pod);
 /* All in it have ended, and the shim is told. */
 void home_uses_ended(struct home_world *h, unsigned sandbox);
 /* The runtime is asked for it. Whether it is stored that it has all claims of which that is known, so

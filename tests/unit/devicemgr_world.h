@@ -61,6 +61,7 @@ struct world {
     uint64_t instance; /* of the driver that it is on */
     uint64_t check;
     uint64_t passed; /* a create with claims only, once these were stored */
+    bool slow;       /* the runtime has not answered to it by then */
     uint64_t stop;   /* of a container or a sandbox */
     uint64_t order;  /* to evict a pod */
     bool looks;      /* the port claim_look is written down, too */
@@ -160,7 +161,7 @@ bool create_in(struct world *w, uint64_t number, const char *sandbox, const char
                const char *container, const char *tokens, const char *request);
 /* devicemgr_create() of a container with claims, and what follows at once. Whether something is in its
  * way but that the claims are to be stored with it; for that it waits, and is made as soon as it passes
- * (`passed`). */
+ * (`passed`), if not `slow`. */
 bool create_claimed(struct world *w, uint64_t number, const struct devicemgr_create *request);
 /* One of container "main" with tokens, one with a request; the manager takes them up. */
 void create_token(struct world *w, uint64_t number, const char *uid, const char *tokens);

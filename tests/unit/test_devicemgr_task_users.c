@@ -159,6 +159,74 @@ static void one_that_may_be_in_the_making_counts(void **state)
     expect(w, "unprepare c1 *");
 }
 
+/* However long the runtime takes to make one that is made again: no list tells that it has the claim. */
+static void one_that_is_long_in_the_making_counts(void **state)
+{
+    struct world *w = *state;
+
+    c1_in_two_pods(w);
+    w->slow = true;
+    assert_false(create_with(w, "u2", "main", "example.com/dev=gpu-0"));
+    expect_nothing(w);
+    pass(w, 3 * CLAIM_USER_COMES_MS);
+    runtime_listed(w, "u2");
+    expect_stored(w, "commit claim c1 *"); /* u1 has ended */
+    devicemgr_runtime_listing(w->mgr);
+    if (w->passed == 77) /* in between */
+        devicemgr_create_answered(w->mgr, w->now_ms, w->passed, "k");
+    devicemgr_runtime_listed(w->mgr, w->now_ms, NULL, 0, NULL, 0);
+    devicemgr_run(w->mgr);
+    pass(w, CLAIM_USER_COMES_MS);
+    unprepare(w, 6, "c1");
+    expect(w, "list");
+    runtime_listed(w, "u2/main");
+    expect_with(w, "claim 6 refused 14", "container \"main\" of pod ns/u2", NULL);
+    expect_nothing(w);
+}
+
+/* Its client has given it up, and it may come all the same. */
+static void one_that_nobody_hears_of_counts(void **state)
+{
+    struct world *w = *state;
+
+    c1_in_two_pods(w);
+    w->slow = true;
+    assert_false(create_with(w, "u2", "main", "example.com/dev=gpu-0"));
+    pass(w, 3 * CLAIM_USER_COMES_MS);
+    devicemgr_create_cancelled(w->mgr, w->now_ms, 77);
+    runtime_listed(w, "u2");
+    expect_stored(w, "commit claim c1 *"); /* u1 has ended */
+    unprepare(w, 6, "c1");
+    pass(w, LIST_EVERY_MS);
+    ignore_all(w);
+    runtime_listed(w, "u2/main");
+    expect_with(w, "claim 6 refused 14", "container \"main\" of pod ns/u2", NULL);
+}
+
+/* On the way to the runtime since before the restart. */
+static void one_that_an_earlier_process_has_sent_counts(void **state)
+{
+    struct world *w = *state;
+
+    c1_in_two_pods(w);
+    world_restart(w);
+    devicemgr_earlier_creates(w->mgr, w->now_ms, true);
+    driver_register(w, 2, DRIVER, "/x/2.sock");
+    ignore_all(w);
+    committed(w);
+    driver_connected(w, 2);
+    ignore_all(w);
+    pass(w, 3 * CLAIM_USER_COMES_MS);
+    runtime_listed(w, "u1 u2");
+    ignore_all(w);
+    devicemgr_earlier_creates(w->mgr, w->now_ms, false);
+    unprepare(w, 6, "c1");
+    pass(w, LIST_EVERY_MS);
+    ignore_all(w);
+    runtime_listed(w, "u1 u2/main");
+    expect_with(w, "claim 6 refused 14", "container \"main\" of pod ns/", NULL);
+}
+
 static void who_used_it_is_known_after_a_restart(void **state)
 {
     struct world *w = *state;
@@ -318,6 +386,9 @@ int main(void)
         CLAIMS_TEST(what_the_list_does_not_show_uses_nothing),
         CLAIMS_TEST(a_list_that_was_asked_for_before_says_nothing),
         CLAIMS_TEST(one_that_may_be_in_the_making_counts),
+        CLAIMS_TEST(one_that_is_long_in_the_making_counts),
+        CLAIMS_TEST(one_that_nobody_hears_of_counts),
+        CLAIMS_TEST(one_that_an_earlier_process_has_sent_counts),
         CLAIMS_TEST(who_used_it_is_known_after_a_restart),
         CLAIMS_TEST(a_runtime_that_does_not_answer_unprepares_nothing),
         CLAIMS_TEST(nor_is_it_put_off_while_it_is_used),
