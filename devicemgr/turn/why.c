@@ -143,6 +143,29 @@ static void look_at_items(const struct asking *asking, struct answer *answer,
     free(wanted);
 }
 
+/* `create` NULL: none is pending. */
+static struct look look_at_store(const struct create *create)
+{
+    struct look look = {0};
+
+    if (!create || create->state != CREATE_COMMITTING)
+        return look;
+    look.step = LOOK_ASK;
+    look.reason = (struct reason){.kind = REASON_UNSTORED, .since_ms = create->demand.started_ms};
+    return look;
+}
+
+/* Of one with claims only: there is nothing else that it waits for. */
+static void look_at_claims(const struct asking *asking, struct answer *answer,
+                           const struct create *create)
+{
+    struct look look = look_at_store(create);
+
+    if (look.step != LOOK_GO)
+        add(asking, answer, &create->demand, NULL, &look, NULL);
+    look_fini(&look);
+}
+
 /* What concerns the container as a whole. */
 static void look_at_whole(const struct asking *asking, struct answer *answer,
                           const struct demand *demand, const struct create *create)
@@ -159,11 +182,8 @@ static void look_at_whole(const struct asking *asking, struct answer *answer,
     } else if (demand->sandbox_id[0] != '\0') {
         look = usable_sandbox(asking->state, &first);
     }
-    if (look.step == LOOK_GO && create && create->state == CREATE_COMMITTING) {
-        look.step = LOOK_ASK;
-        look.reason =
-            (struct reason){.kind = REASON_UNSTORED, .since_ms = create->demand.started_ms};
-    }
+    if (look.step == LOOK_GO)
+        look = look_at_store(create);
     if (look.step != LOOK_GO)
         add(asking, answer, demand, NULL, &look, NULL);
     look_fini(&look);
@@ -240,6 +260,8 @@ static void tell(const struct asking *asking, const struct demand *demand,
                  refused_find(&asking->state->refused, demand->pod_uid, demand->container));
     if (demand->read && demand->request.len > 0 && !why->forwarded)
         look_at_whole(asking, &answer, demand, create);
+    if (demand->request.len == 0)
+        look_at_claims(asking, &answer, create);
     if (demand->read && !asking->state->unread)
         look_at_items(asking, &answer, demand, create);
     asking->each(asking->user, why);

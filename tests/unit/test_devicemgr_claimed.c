@@ -607,6 +607,49 @@ static void a_pod_of_a_namespace_that_begins_alike_is_another(void **state)
     assert_false(create_next(w, 8, "u1", "ns", "u1")); /* made anew */
 }
 
+static void on_waits(void *user, const struct devicemgr_why *why)
+{
+    struct text *told = user;
+
+    text_add(told, "%s %s%s", why->container, why->pending ? "pending" : "",
+             why->forwarded ? " forwarded" : "");
+    for (size_t i = 0; i < why->findings_len; i++) {
+        assert_null(why->findings[i].resource);
+        assert_int_equal(why->findings[i].step, DEVICEMGR_WHY_ASK);
+        text_add(told, " %s: %s", why->findings[i].word, why->findings[i].text);
+    }
+}
+
+static void assert_why(struct world *w, const char *expected)
+{
+    struct text told = {0};
+
+    devicemgr_why(w->mgr, w->now_ms, "ns/u1", NULL, on_waits, &told);
+    assert_string_equal(told.buf, expected);
+}
+
+/* What it waits for is said, though it has no devices but its claim's. */
+static void who_waits_for_the_store_is_told_so(void **state)
+{
+    struct world *w = *state;
+
+    driver_up(w, 1, DRIVER);
+    runtime_cdi(w, DEVICEMGR_CDI_READ);
+    claim_prepared(w, 5, "c1", "gpu-0:c1-0+all");
+    ignore_all(w);
+    w->slow = true;
+    assert_false(create_named(w, 7, "u1", C1_GPU_0, ""));
+    pass(w, 3000);
+    assert_why(w,
+               "main pending unstored: container \"main\" of pod \"ns/u1\": state was not stored "
+               "within 3s");
+    committed(w);
+    assert_why(w, "main pending forwarded");
+    devicemgr_create_answered(w->mgr, w->now_ms, 7, "k");
+    assert_why(w, "");
+    ignore_all(w);
+}
+
 /* A StatefulSet makes one, when its pod was deleted by force. */
 static void a_pod_of_the_same_name_is_another(void **state)
 {
@@ -1094,6 +1137,7 @@ int main(void)
         CLAIMS_TEST(a_pod_of_a_namespace_that_begins_alike_is_another),
         CLAIMS_TEST(a_pod_of_the_same_name_is_another),
         CLAIMS_TEST(who_is_to_run_with_a_claim_is_stored_first),
+        CLAIMS_TEST(who_waits_for_the_store_is_told_so),
         CLAIMS_TEST(who_has_devices_too_waits_for_its_claims),
         CLAIMS_TEST(who_would_wait_beyond_the_bounds_is_refused),
         CLAIMS_TEST(who_cannot_be_stored_with_a_claim_is_refused),
