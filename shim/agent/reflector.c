@@ -35,7 +35,7 @@ struct reflector {
     struct json_splitter splitter; /* of the answer under way */
     bool pages;                    /* the server does not stream */
     bool listed;                   /* it may be watched from `version` on */
-    bool newest;                   /* the next list is the store's, since a cache's was too old */
+    bool newest;                   /* the next list is the store's, whatever `version` is */
     bool gone;                     /* an event said that `version` is too old */
     char version[VERSION_BYTES_MAX];
     char more[CONTINUE_BYTES_MAX]; /* of the list under way; "": its first page */
@@ -430,6 +430,15 @@ static void on_stream_done(struct reflector *reflector, const char *words,
     }
 }
 
+/* Not even a bookmark has come of it, for so long that it was given up. That is a connection that is dead;
+ * or `version` is one that the server has not come to, as its store was restored from before that: then
+ * nothing would be told until it has, and what has changed meanwhile never. */
+static bool was_silent(const struct reflector *reflector)
+{
+    return reflector->events == 0 &&
+           boot_now_ms() - reflector->began_ms >= (uint64_t)WATCH_SILENCE_S * 1000;
+}
+
 /* A watch that ends by itself goes on from where it was; one that ends at once would do so without
  * end. */
 static void on_watch_done(void *user, const struct api_result *result)
@@ -442,8 +451,9 @@ static void on_watch_done(void *user, const struct api_result *result)
     reflector->request = NULL;
     if (reflector->state == REFLECTOR_STREAMING) {
         on_stream_done(reflector, words, result);
-    } else if (too_old(reflector, result)) {
+    } else if (too_old(reflector, result) || was_silent(reflector)) {
         reflector->listed = false;
+        reflector->newest |= was_silent(reflector);
         try_later(reflector, words ? words : "too old", result);
     } else if (words || short_lived) {
         try_later(reflector, words ? words : "its watch ended at once", result);

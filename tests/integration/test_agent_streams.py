@@ -6,9 +6,11 @@ from agent_feed import AgentFeed
 from agent_process import Agent
 from api_server import ApiServer, Fault
 from protos import agent as proto
+from waiting import GENEROUS_S, wait_until
 
 NODE = "node-1"
 PODS = "/api/v1/pods"
+_SILENCE_S = 180  # shim/agent/limits.h
 
 
 def pod(name):
@@ -113,6 +115,28 @@ def test_one_that_ends_before_all_was_told(make_server, start, feed):
     server.end_watches()
     feed.wait_gone(proto.POD, "uid-a")
     assert not gone_in(feed, "uid-b")
+
+
+def test_a_store_that_was_restored_from_before_is_told_anew(make_server, start, feed):
+    """Its server tells nothing of what changes until it has come to the version that was seen: a watch on which not even
+    a bookmark has come for three minutes is not gone on with."""
+    server = make_server()
+    backup = server.backup()
+    start(server)
+    wait_known(feed)
+    for name in ("c", "d", "e"):
+        server.put("pods", pod(name))
+        feed.wait_fact(proto.POD, f"uid-{name}")
+    server.stop()
+    server.restore(backup)
+    server.start()
+    wait_until(lambda: server.watches_of("pods"), "it goes on from what it saw")
+    server.put("pods", pod("f"))
+    server.remove("pods", "a", "default")
+    wait_until(lambda: (proto.POD, "uid-f") in feed.facts, "it is told anew", seconds=_SILENCE_S + GENEROUS_S)
+    feed.wait_gone(proto.POD, "uid-a")
+    feed.wait_gone(proto.POD, "uid-e")
+    assert [one.query.get("resourceVersion") for one in streams(server)] == ["0", None]
 
 
 @pytest.mark.parametrize("release", ["1.31", "1.33"])

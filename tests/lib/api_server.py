@@ -100,6 +100,7 @@ class _Watch:
         self.request = request
         self.resource = resource
         self.send = send  # send(bytes or None for its end)
+        self.since = 0  # the version: what is not newer is not told
         self.known = set()
 
 
@@ -200,6 +201,16 @@ class ApiServer:
         """Whoever asks to go on from a version before now is told 410. `beyond`: only if more than so many events are kept."""
         if len(self._history) >= beyond:
             self._call(self._compact)
+
+    def backup(self):
+        return self._call(lambda: (copy.deepcopy(self.objects), self._version))
+
+    def restore(self, backup):
+        """While it is stopped: its store is that of then, and so is its version. Whoever asks to go on from a later one
+        hears nothing before there is a newer one yet, as with etcd's "snapshot restore" without --bump-revision."""
+        objects, self._version = backup
+        self.objects = copy.deepcopy(objects)
+        self._history = [event for event in self._history if event[0] <= self._version]
 
     def end_watches(self):
         """As a server does when their time is over."""
@@ -325,12 +336,13 @@ class ApiServer:
         event = (self._version, resource, kind, before, one)
         self._history.append(event)
         for watch in list(self.watches):
-            if watch.resource == resource:
+            if watch.resource == resource and self._version > watch.since:
                 _send_event(watch, event)
 
     def _bookmark(self):
         for watch in list(self.watches):
-            _send(watch, "BOOKMARK", self._empty(watch.resource))
+            if self._version >= watch.since:
+                _send(watch, "BOOKMARK", self._empty(watch.resource))
 
     def _empty(self, resource):
         kind, version = RESOURCES[resource]
@@ -551,6 +563,7 @@ class ApiServer:
             raise gone
         respond(200, {}, None)
         watch = _Watch(request, resource, send)
+        watch.since = version
         if version < self._compacted:
             _send(watch, "ERROR", json.loads(gone.body()))
             send(None)
