@@ -29,6 +29,7 @@ struct devicemgr_shutdown_said {
         since_ms; /* when it was heard of first; another one is another shutdown. 0: not known */
     uint64_t limit_ms;   /* how long the machine waits for us; 0: not known */
     bool kubelet_locked; /* a kubelet ends its pods itself, or did until this began */
+    bool kubelet_gone;   /* none does now, of one that is under way */
     /* All pods of the node; NULL: they are not known, or as they were told. */
     const struct devicemgr_priority *pods;
     size_t pods_len;

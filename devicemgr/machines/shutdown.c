@@ -143,6 +143,14 @@ static bool is_given_up(const struct shutdown *shutdown, const struct devicemgr_
     return shutdown->given_up_ms != 0 && said->since_ms <= shutdown->given_up_ms;
 }
 
+static void note_kubelet(struct shutdowns *shutdowns, const struct devicemgr_shutdown_said *said)
+{
+    bool gone = said->under_way && said->kubelet_gone;
+
+    shutdowns->kubelet_gone_ms =
+        gone ? earlier(shutdowns->kubelet_gone_ms, shutdowns->state->now_ms) : UINT64_MAX;
+}
+
 void shutdowns_told(struct shutdowns *shutdowns, const struct devicemgr_shutdown_said *said)
 {
     struct state *state = shutdowns->state;
@@ -151,6 +159,7 @@ void shutdowns_told(struct shutdowns *shutdowns, const struct devicemgr_shutdown
 
     if (said->pods)
         shutdown_set_known(shutdown, said->pods, said->pods_len);
+    note_kubelet(shutdowns, said);
     if (!said->under_way) {
         shutdowns->kubelet_before = said->kubelet_locked;
         if (shutdown_under_way(shutdown))
@@ -347,6 +356,19 @@ static void plan(struct state *state)
     note_changed(state, "kubelet");
 }
 
+/* When what a kubelet has left is ended from here. */
+static uint64_t taken_over_ms(const struct shutdowns *shutdowns)
+{
+    return later_by(shutdowns->kubelet_gone_ms, SHUTDOWN_LEFT_MS);
+}
+
+static void take_over(struct state *state)
+{
+    shutdown_set_left(&state->shutdown);
+    tell(state, "left", LEVEL_WARNING);
+    make_groups(state);
+}
+
 static bool out_of_time(const struct state *state)
 {
     return state->shutdown.state != SHUTDOWN_OVER &&
@@ -367,10 +389,12 @@ static void look(struct shutdowns *shutdowns)
         return;
     if (shutdown->state == SHUTDOWN_BEGUN)
         plan(state);
+    if (shutdown->state == SHUTDOWN_KUBELET && !leaving_sandboxes(state))
+        over(state, "over");
+    else if (shutdown->state == SHUTDOWN_KUBELET && state->now_ms >= taken_over_ms(shutdowns))
+        take_over(state);
     if (shutdown->state == SHUTDOWN_GROUPS)
         go_on(shutdowns);
-    else if (shutdown->state == SHUTDOWN_KUBELET && !leaving_sandboxes(state))
-        over(state, "over");
 }
 
 void shutdowns_review(struct shutdowns *shutdowns)
@@ -397,7 +421,9 @@ uint64_t shutdowns_next_ms(const struct shutdowns *shutdowns)
         return state->draining || !state->listing.listed ? shutdown_deadline_ms(shutdown)
                                                          : shutdown_group_ends_ms(shutdown);
     case SHUTDOWN_KUBELET:
-        return shutdown_deadline_ms(shutdown);
+        return state->draining || !state->listing.listed
+                   ? shutdown_deadline_ms(shutdown)
+                   : earlier(taken_over_ms(shutdowns), shutdown_deadline_ms(shutdown));
     case SHUTDOWN_OVER:
         return later_by(shutdown->over_ms, SHUTDOWN_GIVEN_UP_MS);
     case SHUTDOWN_NONE:

@@ -9,7 +9,8 @@
  * - the pods of a group that have devices are stopped first;
  * - where the cluster's priorities are not known, only pods with devices are ended, in one group of
  *   all the time there is: what else runs (networks, storage) is not ours to time;
- * - where a kubelet does all that itself nobody is ended, and what it has left is waited for;
+ * - where a kubelet does all that itself nobody is ended, and what it has left is waited for, unless it
+ *   has let go of its lock: it is through, or has died, and nobody else ends that;
  * - if the machine does not wait for as long as the settings want, all groups are shortened alike,
  *   which is said;
  * - one that is cancelled leaves pods whose end was not begun as they are. The others come to their
@@ -40,6 +41,7 @@ struct shutdowns {
     struct state *state;
     struct shutdown_step *steps; /* oldest first */
     bool kubelet_before;         /* a kubelet had a lock when there was none yet */
+    uint64_t kubelet_gone_ms;    /* since when none has one in this; UINT64_MAX: one may have */
 };
 
 void shutdowns_fini(struct shutdowns *shutdowns);

@@ -33,8 +33,8 @@
 #pragma GCC poison endpoint_set_state endpoint_set_stop_stored endpoint_stop endpoint_take_put_off
 #pragma GCC poison endpoint_take_put_off_registration endpoint_take_registration kubelet_note_token
 #pragma GCC poison shutdown_add_pod shutdown_begin shutdown_end shutdown_set_by_kubelet shutdown_set_group
-#pragma GCC poison shutdown_set_groups shutdown_set_known shutdown_set_limit shutdown_set_over shutdown_set_state
-#pragma GCC poison shutdown_set_restored shutdown_shorten shutdown_fini record_restore_shutdown
+#pragma GCC poison shutdown_set_groups shutdown_set_known shutdown_set_left shutdown_set_limit shutdown_set_over
+#pragma GCC poison shutdown_set_restored shutdown_set_state shutdown_shorten shutdown_fini record_restore_shutdown
 #pragma GCC poison ending_ask ending_drop_ask ending_set_due ending_set_pod_grace ending_set_restored ending_set_seen
 #pragma GCC poison end_evict_cancel end_evict_order end_stop_sooner ending_set_state ending_set_static endings_remove
 #pragma GCC poison order_carry order_end ordered_committed orders_confirm orders_remove

@@ -190,6 +190,9 @@
 #define SHUTDOWN_MARGIN_MS 1000
 /* Priorities are waited for so long: an agent that has just come may be listing pods. */
 #define SHUTDOWN_KNOW_MS 2000
+/* A kubelet that has let go of its lock is waited for so long yet: what it has stopped last may be at
+ * its end. */
+#define SHUTDOWN_LEFT_MS 2000
 /* A machine that has not gone down so long after all was done will not, though nobody has said so:
  * who would is gone. systemd gives most units 90 s to stop. */
 #define SHUTDOWN_GIVEN_UP_MS 600000

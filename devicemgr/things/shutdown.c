@@ -63,8 +63,9 @@ static bool may_move(enum shutdown_state from, enum shutdown_state to)
     switch (from) {
     case SHUTDOWN_BEGUN:
         return to == SHUTDOWN_GROUPS || to == SHUTDOWN_KUBELET || to == SHUTDOWN_OVER;
-    case SHUTDOWN_GROUPS:
     case SHUTDOWN_KUBELET:
+        return to == SHUTDOWN_GROUPS || to == SHUTDOWN_OVER;
+    case SHUTDOWN_GROUPS:
         return to == SHUTDOWN_OVER;
     case SHUTDOWN_NONE: /* shutdown_begin() */
     case SHUTDOWN_OVER:
@@ -126,6 +127,12 @@ void shutdown_set_by_kubelet(struct shutdown *shutdown)
 {
     assert(shutdown->state == SHUTDOWN_BEGUN);
     shutdown->by_kubelet = true;
+}
+
+void shutdown_set_left(struct shutdown *shutdown)
+{
+    assert(shutdown->state == SHUTDOWN_KUBELET);
+    shutdown->by_kubelet = false;
 }
 
 void shutdown_set_limit(struct shutdown *shutdown, uint64_t limit_ms)

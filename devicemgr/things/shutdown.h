@@ -5,6 +5,7 @@
  *         told         it is known what runs         each group is over, or its time is
  *   NONE ──────▶ BEGUN ────────┬────────────▶ GROUPS ────────────────────────┬──▶ OVER
  *    ▲                         │                                             │
+ *    │                         │                ▲ it does no more           │
  *    │                         └────────────▶ KUBELET ───────────────────────┘
  *    │                     a kubelet ends them            no sandbox is ready
  *    └── cancelled, from any
@@ -93,6 +94,8 @@ void shutdown_end(struct shutdown *shutdown, bool given_up);
 void shutdown_set_over(struct shutdown *shutdown, uint64_t now_ms);
 /* Of one that has BEGUN. */
 void shutdown_set_by_kubelet(struct shutdown *shutdown);
+/* Of KUBELET: it does no more; for GROUPS. */
+void shutdown_set_left(struct shutdown *shutdown);
 void shutdown_set_limit(struct shutdown *shutdown, uint64_t limit_ms);
 
 /* How they are grouped; copied. Replaces what was. */

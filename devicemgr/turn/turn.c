@@ -26,7 +26,7 @@ struct devicemgr *devicemgr_new(const struct devicemgr_settings *settings,
     mgr->calls.state = mgr->checks.state = mgr->prefers.state = state;
     mgr->runtime.state = mgr->runtime.adopt.state = mgr->steers.state = state;
     mgr->releases.state = mgr->tasks.state = mgr->ends.state = mgr->evicts.state = state;
-    mgr->shutdowns.state = state;
+    mgr->shutdowns = (struct shutdowns){.state = state, .kubelet_gone_ms = UINT64_MAX};
     mgr->creates = (struct creates){.state = state, .calls = &mgr->calls, .checks = &mgr->checks};
     mgr->ports = ports;
     mgr->user = user;

@@ -73,6 +73,13 @@ static void tell_kubelet(const struct state *state, struct text *text)
     text_add(text, GOES_DOWN ": the kubelet ends its pods itself");
 }
 
+static void tell_left(const struct state *state, struct text *text)
+{
+    (void)state;
+    text_add(text, GOES_DOWN
+             ": the kubelet has let go of its lock: what it has not ended is ended from here");
+}
+
 static void tell_over(const struct state *state, struct text *text)
 {
     (void)state;
@@ -111,10 +118,11 @@ void shutdown_tell(const struct state *state, const char *word, struct text *tex
     static const struct {
         const char *word;
         void (*tell)(const struct state *state, struct text *text);
-    } SENTENCES[] = {
-        {"begun", tell_begun},         {"shortened", tell_shortened}, {"group", tell_group},
-        {"kubelet", tell_kubelet},     {"over", tell_over},           {"late", tell_late},
-        {"cancelled", tell_cancelled}, {"given-up", tell_given_up},   {"restored", tell_restored}};
+    } SENTENCES[] = {{"begun", tell_begun},       {"shortened", tell_shortened},
+                     {"group", tell_group},       {"kubelet", tell_kubelet},
+                     {"left", tell_left},         {"over", tell_over},
+                     {"late", tell_late},         {"cancelled", tell_cancelled},
+                     {"given-up", tell_given_up}, {"restored", tell_restored}};
 
     for (size_t i = 0; i < sizeof SENTENCES / sizeof *SENTENCES; i++) {
         if (strcmp(SENTENCES[i].word, word) == 0)

@@ -246,6 +246,7 @@ bool shutdown_tell(const struct shutdown *shutdown, Agent__V1__Shutdown *out)
     out->limit_ms = shutdown->said.limit_ms;
     out->locked = delay_lock_held(&shutdown->lock);
     out->kubelet_locked = shutdown->kubelet_locked;
+    out->kubelet_gone = shutdown->said.shutting_down && !shutdown->said.kubelets;
     return shutdown->wish.wanted;
 }
 

@@ -61,7 +61,8 @@ static void tell(const struct shutdown_said *is, bool under_way, const struct fa
     struct devicemgr_shutdown_said said = {.under_way = under_way,
                                            .since_ms = is->since_ms,
                                            .limit_ms = is->limit_ms,
-                                           .kubelet_locked = is->kubelet_locked};
+                                           .kubelet_locked = is->kubelet_locked,
+                                           .kubelet_gone = is->kubelet_gone};
     struct known known = {0};
 
     if (under_way && facts_complete(facts, AGENT__V1__KIND__POD)) {
@@ -98,6 +99,7 @@ void shutdown_feed_reported(struct shutdown_feed *feed, const Agent__V1__Shutdow
     if (said && said->known) {
         to->under_way = said->under_way;
         to->kubelet_locked = said->kubelet_locked;
+        to->kubelet_gone = said->kubelet_gone;
         to->since_ms = said->since_ms;
         to->limit_ms = said->limit_ms;
     }

@@ -21,7 +21,7 @@ struct shutdown_said {
     bool known; /* logind answers */
     bool under_way;
     bool locked; /* the agent holds logind's lock */
-    bool kubelet_locked;
+    bool kubelet_locked, kubelet_gone;
     uint64_t since_ms, limit_ms;
     uint64_t heard_ms; /* when something of it was another; boot_now_ms() */
     char trouble[SHUTDOWN_TEXT_BYTES_MAX];

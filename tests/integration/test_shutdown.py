@@ -248,11 +248,23 @@ def test_a_kubelets_own_lock(shim, agent, logind, client, server, runtime):
         with refused(grpc.StatusCode.UNAVAILABLE, DOWN):
             client.run_pod("new")
         assert logind.held() == 1
-    assert shutdown(shim)["state"] == "kubelet"
-    client.StopPodSandbox(pod_sandbox_id=pod.id)
-    logind.wait_released()
-    wait_state(shim, "over")
+        client.StopPodSandbox(pod_sandbox_id=pod.id)
+        logind.wait_released()
+        wait_state(shim, "over")
     assert runtime.calls_of("StopContainer") == []
+
+
+def test_a_kubelet_that_dies_in_the_middle(shim, agent, logind, client, server, runtime):
+    """Nobody else ends its pods: what it has left is ended from here, and the machine waits for that."""
+    container = run(client, server, "web", 0)
+    wait_known(shim, 1)
+    with logind.lock("kubelet"):
+        wait_until(lambda: shutdown(shim)["planned"] == {"byKubelet": True, "groups": []}, "its lock is known")
+        logind.begin()
+        wait_state(shim, "kubelet")
+    logind.wait_released()
+    assert stops(runtime) == [(container, 30)]
+    wait_events(shim, ("begun", 1), ("kubelet", 1), ("left", 1), ("group", 1), ("over", 1))
 
 
 def test_one_that_is_cancelled(shim, agent, logind, client, server, runtime, deaf):

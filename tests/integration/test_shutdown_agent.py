@@ -275,14 +275,15 @@ def test_a_kubelet_s_lock(agent, logind, feed):
         feed.wait_shutdown(lambda one: one.locked, "ours is held")
         assert not feed.shutdown.kubelet_locked, "of another kind"
         with logind.lock("kubelet", what="sleep:shutdown"):
-            begun(feed, logind, kubelet_locked=True)
+            begun(feed, logind, kubelet_locked=True, kubelet_gone=False)
+        feed.wait_shutdown(lambda one: one.kubelet_gone, "it has let go of it")
         logind.set_limit(LIMIT_S + 1)
         feed.wish(wanted=True)
         feed.wait_shutdown(lambda one: one.limit_ms == (LIMIT_S + 1) * 1000, "it was read again")
         assert feed.shutdown.kubelet_locked, "it had one when this began"
         logind.cancel()
         feed.wait_shutdown(lambda one: not one.under_way, "it was cancelled")
-        assert not feed.shutdown.kubelet_locked
+        assert not feed.shutdown.kubelet_locked and not feed.shutdown.kubelet_gone
 
 
 def test_a_kubelet_that_is_stopped_before_ends_no_pods(locked, logind, feed):

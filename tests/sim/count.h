@@ -180,6 +180,7 @@
     X(DOWN_COMMIT_FAILED, "commits that failed beside them")                                       \
     X(DOWN_UNKNOWN, "shutdowns without the cluster's priorities")                                  \
     X(DOWN_BY_KUBELET, "that a kubelet does itself")                                               \
+    X(DOWN_LEFT, "that it has left in the middle")                                                 \
     X(DOWN_SHORTENED, "whose times were shortened")                                                \
     X(DOWN_UNLISTED, "that were over before the runtime had listed")                               \
     X(DOWN_LATE, "that had no time left")                                                          \

@@ -8,9 +8,11 @@
 #include "devicemgr/shutdown.h"
 #include "tests/sim/down_world.h"
 
-/* How long the cluster's priorities are waited for, what is left of the machine's time, and how
- * long after all is done a machine that is there still is believed to go down. */
+/* How long the cluster's priorities are waited for, and a kubelet that has let go of its lock; what is
+ * left of the machine's time, and how long after all is done a machine that is there still is believed to
+ * go down. */
 #define KNOW_MS 2000
+#define LEFT_MS 2000
 #define MARGIN_MS 1000
 #define GIVEN_UP_MS 600000
 #define NODE_CRITICAL 2000001000
@@ -346,6 +348,21 @@ static void leave_begun(struct down_world *d, enum dw_state state)
     d->plan.state = DW_BY_KUBELET;
 }
 
+/* Nobody ends them any more. */
+static bool is_left(const struct down_world *d)
+{
+    return d->plan.state == DW_BY_KUBELET && d->listed && !d->draining && !is_late(d) &&
+           d->told_gone_ms != DW_NEVER && d->now_ms >= d->told_gone_ms + LEFT_MS;
+}
+
+static void take_over(struct down_world *d)
+{
+    check_that(d->w, is_left(d), "a kubelet that ends its pods is waited for");
+    count_add(COUNT_DOWN_LEFT);
+    d->plan.by_kubelet = false;
+    make_groups(d);
+}
+
 void down_plan_observe(struct down_world *d)
 {
     struct dw_plan *plan = &d->plan;
@@ -356,6 +373,9 @@ void down_plan_observe(struct down_world *d)
     state = find_state(view.state);
     if (plan->state == DW_BEGUN && state != DW_BEGUN && state != DW_NONE)
         leave_begun(d, state);
+    if (plan->state == DW_BY_KUBELET &&
+        (state == DW_IN_GROUPS || (state == DW_OVER && is_left(d) && has_sandboxes(d))))
+        take_over(d);
     follow(d); /* whom it has heard of just now it asks before it looks whether a group is over */
     if (plan->state == DW_IN_GROUPS && state == DW_OVER && is_late(d)) {
         count_add(COUNT_DOWN_LATE);
@@ -424,6 +444,7 @@ void down_plan_judge(struct down_world *d)
                "the machine is not held up for longer than it waits");
     check_that(d->w, plan->state != DW_BEGUN || !may_plan(d) || d->draining,
                "what can be begun is begun");
+    check_that(d->w, !is_left(d) || !has_sandboxes(d), "what a kubelet has left is ended");
     check_that(d->w, plan->state != DW_OVER || d->now_ms < plan->over_ms + GIVEN_UP_MS,
                "a machine that has not gone down is used again");
     if (plan->state != DW_IN_GROUPS || !d->listed || d->draining)
@@ -483,6 +504,7 @@ void down_plan_restored(struct down_world *d)
     d->known.is = false;
     memset(d->known.uids, 0, sizeof d->known.uids);
     d->kubelet_before = false;
+    d->told_gone_ms = DW_NEVER;
     d->given_up_ms = 0;
     if (plan->state != DW_NONE)
         count_add(COUNT_DOWN_RESTORED);

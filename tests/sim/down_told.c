@@ -10,6 +10,7 @@
 
 #define GRACE_MS_MAX 40000
 #define LIMIT_S_MAX 100
+#define KUBELET_MS_MAX 30000
 
 /* ---- the machine ---- */
 
@@ -19,8 +20,11 @@ void down_begins(struct down_world *d)
     d->since_ms = d->now_ms;
     d->limit_ms = rng_percent(&d->rng, 30) ? 0 : 1000 * rng_between(&d->rng, 1, LIMIT_S_MAX);
     d->kubelet_ends = rng_percent(&d->rng, 12);
-    down_note(d, "the machine is to go down, within %llu ms%s", (unsigned long long)d->limit_ms,
-              d->kubelet_ends ? ", by the kubelet" : "");
+    d->kubelet_gone_ms = d->now_ms % 2 ? d->now_ms + d->now_ms % KUBELET_MS_MAX : DW_NEVER;
+    down_note(d, "the machine is to go down, within %llu ms%s%s", (unsigned long long)d->limit_ms,
+              d->kubelet_ends ? ", by the kubelet" : "",
+              d->kubelet_ends && d->kubelet_gone_ms != DW_NEVER ? ", which dies in the middle"
+                                                                : "");
 }
 
 void down_cancelled(struct down_world *d)
@@ -38,6 +42,8 @@ static void note_told(struct down_world *d, const struct devicemgr_shutdown_said
     struct dw_plan *plan = &d->plan;
     bool by_kubelet = said->kubelet_locked || d->kubelet_before;
 
+    d->told_gone_ms =
+        said->under_way && said->kubelet_gone ? earlier_ms(d->told_gone_ms, d->now_ms) : DW_NEVER;
     if (!said->under_way) {
         d->kubelet_before = said->kubelet_locked;
         if (plan->state != DW_NONE) {
@@ -68,6 +74,8 @@ void down_told(struct down_world *d, bool known, bool whole)
                                            .since_ms = whole && d->goes_down ? d->since_ms : 0,
                                            .limit_ms = whole && d->goes_down ? d->limit_ms : 0,
                                            .kubelet_locked = d->kubelet_ends,
+                                           .kubelet_gone =
+                                               !d->kubelet_ends || d->now_ms >= d->kubelet_gone_ms,
                                            .pods = known ? pods : NULL};
 
     for (size_t i = 0; known && i < DW_PODS; i++) {

@@ -182,8 +182,10 @@ struct down_world {
 
     bool goes_down; /* truly */
     uint64_t since_ms, limit_ms;
-    bool kubelet_ends;   /* a kubelet that ends its pods itself */
-    bool kubelet_before; /* the core was told so when nothing was under way */
+    bool kubelet_ends;        /* a kubelet that ends its pods itself */
+    uint64_t kubelet_gone_ms; /* when it dies in the middle of that; DW_NEVER: it does not */
+    bool kubelet_before;      /* the core was told so when nothing was under way */
+    uint64_t told_gone_ms; /* since when the core is told that none is there; DW_NEVER: it is not */
     struct dw_known known;
     uint64_t given_up_ms;
     struct dw_plan plan;

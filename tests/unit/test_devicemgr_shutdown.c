@@ -782,6 +782,77 @@ static void that_a_kubelet_does_it_is_stored(void **state)
     assert_string_equal(view(w).state, "kubelet");
 }
 
+static void the_kubelet_has_let_go(struct world *w, uint64_t since_ms)
+{
+    struct devicemgr_priority known[16];
+    char names[16][8];
+    const struct devicemgr_shutdown_said said = {.under_way = true,
+                                                 .since_ms = since_ms,
+                                                 .limit_ms = 60000,
+                                                 .kubelet_locked = true,
+                                                 .kubelet_gone = true,
+                                                 .pods = known,
+                                                 .pods_len = read_pods("u1:0 u2:0", known, names)};
+
+    tell(w, &said);
+}
+
+/* Its process was killed, say. */
+static void what_a_kubelet_has_left_is_ended(void **state)
+{
+    struct world *w = *state;
+    uint64_t since_ms = w->now_ms;
+
+    runtime_listed(w, "u1/main u2/main");
+    goes_down_by_kubelet(w, 60000);
+    pass(w, 10000);
+    sandbox_stopped(w, "s-u2");
+    the_kubelet_has_let_go(w, since_ms);
+    pass(w, 1999);
+    assert_string_equal(view(w).state, "kubelet");
+    the_kubelet_has_let_go(w, since_ms);
+    pass(w, 1);
+    assert_string_equal(view(w).state, "groups");
+    assert_false(view(w).by_kubelet);
+    assert_int_equal(logged(w, "what it has not ended is ended from here"), 1);
+    assert_string_equal(listed(w, "u1/main"), "c-u1-main:20000");
+    the_kubelet_has_let_go(w, since_ms); /* as before: that it once had one counts no more */
+    assert_string_equal(view(w).state, "groups");
+    ended(w, "~u1/main!");
+    assert_true(view(w).over);
+}
+
+static void a_kubelet_that_has_let_go_may_be_at_its_end(void **state)
+{
+    struct world *w = *state;
+    uint64_t since_ms = w->now_ms;
+
+    runtime_listed(w, "u1/main");
+    goes_down_by_kubelet(w, 60000);
+    the_kubelet_has_let_go(w, since_ms);
+    pass(w, 1999);
+    sandbox_stopped(w, "s-u1");
+    assert_true(view(w).over);
+    assert_string_equal(stops(w), "");
+}
+
+static void that_a_kubelet_has_let_go_is_known_after_a_restart(void **state)
+{
+    struct world *w = *state;
+    uint64_t since_ms = w->now_ms;
+
+    runtime_listed(w, "u1/main");
+    goes_down_by_kubelet(w, 60000);
+    stored(w);
+    world_restart(w);
+    runtime_listed(w, "u1/main");
+    pass(w, 10000);
+    assert_string_equal(view(w).state, "kubelet"); /* nobody has said anything yet */
+    the_kubelet_has_let_go(w, since_ms);
+    pass(w, 2000);
+    assert_string_equal(view(w).state, "groups");
+}
+
 /* ---- cancelled ---- */
 
 static void what_was_not_begun_stays(void **state)
@@ -1210,6 +1281,9 @@ int main(void)
         TEST(before_the_runtime_has_listed_nobody_is_ended, pair_setup),
         TEST(a_kubelet_that_ends_them_is_waited_for, pair_setup),
         TEST(a_kubelet_is_not_waited_for_for_ever, pair_setup),
+        TEST(what_a_kubelet_has_left_is_ended, pair_setup),
+        TEST(a_kubelet_that_has_let_go_may_be_at_its_end, pair_setup),
+        TEST(that_a_kubelet_has_let_go_is_known_after_a_restart, pair_setup),
         TEST(a_lock_that_a_kubelet_had_before_counts, pair_setup),
         TEST(that_a_kubelet_does_it_is_stored, pair_setup),
         TEST(what_was_not_begun_stays, pair_setup),
