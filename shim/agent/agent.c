@@ -97,6 +97,7 @@ static void fill_state(struct agent *agent, Agent__V1__State *state,
     state->node_name = agent->node;
     state->reached = agent->reached;
     state->trouble = agent->words;
+    state->server_boot_ms = api_client_server_boot_ms(agent->client);
     state->complete = complete;
     for (Agent__V1__Kind kind = 0; kind < KINDS; kind++) {
         if (facts_complete(&agent->facts, kind))

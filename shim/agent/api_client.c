@@ -213,6 +213,11 @@ void api_request_cancel(struct api_request *request)
     request_free(request);
 }
 
+uint64_t api_client_server_boot_ms(const struct api_client *client)
+{
+    return transport_server_boot_ms(client->transport);
+}
+
 bool api_client_node(struct api_client *client, char name[NODE_NAME_BYTES_MAX], const char **words)
 {
     return credentials_node(client->credentials, name, words);

@@ -55,6 +55,9 @@ void api_client_free(struct api_client *client);
 /* credentials_node(). */
 bool api_client_node(struct api_client *client, char name[NODE_NAME_BYTES_MAX], const char **words);
 
+/* transport_server_boot_ms(). */
+uint64_t api_client_server_boot_ms(const struct api_client *client);
+
 /* `call` is copied. `ops` and `user` are borrowed until done(), or the cancel. */
 struct api_request *api_client_start(struct api_client *client, const struct transport_call *call,
                                      const struct api_ops *ops, void *user);

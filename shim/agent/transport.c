@@ -12,6 +12,7 @@
 #include <curl/curl.h>
 
 #include "shim/agent/limits.h"
+#include "shim/boot_clock.h"
 #include "shim/log.h"
 #include "shim/must.h"
 
@@ -47,6 +48,7 @@ struct transport {
     uv_timer_t sweep; /* cancelled requests */
     LIST_HEAD(, transport_request) requests;
     LIST_HEAD(, watched) watched;
+    uint64_t server_boot_ms;
     unsigned handles;
 };
 
@@ -162,6 +164,17 @@ static size_t on_body(char *bytes, size_t size, size_t n, void *user)
     return give_body(user, bytes, size * n) ? size * n : 0;
 }
 
+static void note_date(const struct transport_request *request)
+{
+    struct curl_header *header;
+    time_t date = 0;
+
+    if (curl_easy_header(request->easy, "Date", 0, CURLH_HEADER, -1, &header) == CURLHE_OK)
+        date = curl_getdate(header->value, NULL);
+    if (date > 0 && (uint64_t)date * 1000 > boot_now_ms())
+        request->transport->server_boot_ms = (uint64_t)date * 1000 - boot_now_ms();
+}
+
 /* Each line of the head, of which an empty one is the end. */
 static size_t on_header(char *bytes, size_t size, size_t n, void *user)
 {
@@ -169,6 +182,8 @@ static size_t on_header(char *bytes, size_t size, size_t n, void *user)
     bool ends = size * n == 2 && memcmp(bytes, "\r\n", 2) == 0;
 
     request->header_bytes += size * n;
+    if (ends)
+        note_date(request);
     if (request->header_bytes > HEADER_BYTES_MAX || (ends && !give_body(request, "", 0)))
         return 0;
     return size * n;
@@ -456,6 +471,11 @@ static void *take_more(void *old, size_t bytes)
 static char *take_copy(const char *text)
 {
     return must(strdup(text));
+}
+
+uint64_t transport_server_boot_ms(const struct transport *transport)
+{
+    return transport->server_boot_ms;
 }
 
 static bool set_up(struct transport *transport)

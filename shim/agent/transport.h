@@ -41,6 +41,10 @@ struct transport_call {
         silence_s; /* without a byte of an answer, after which it is over; 0: it may be silent */
 };
 
+/* What the server's clock showed, in milliseconds since 1970, when boot_now_ms() was 0: by the Date of the
+ * last answer that had one, to some seconds. 0: none had. */
+uint64_t transport_server_boot_ms(const struct transport *transport);
+
 /* NULL: libcurl cannot be had, with a log line. */
 struct transport *transport_new(uv_loop_t *loop);
 /* Ends all requests without a callback; freed in later turns of the loop. Accepts NULL. */

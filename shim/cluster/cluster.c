@@ -284,6 +284,8 @@ static void on_report(struct rpc_incoming *call, const ProtobufCMessage *message
         rpc_incoming_finish(call, RPC_FAILED_PRECONDITION, "all of it first");
         return;
     }
+    if (report->state)
+        core_news_clock(&cluster->news, report->state->server_boot_ms);
     take_facts(cluster, report);
     if (report->state)
         take_state(cluster, report->state);

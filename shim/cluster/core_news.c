@@ -2,6 +2,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #define uthash_fatal(message) abort()
 #include <uthash.h>
@@ -85,8 +86,16 @@ static void tell_devices(struct devicemgr *core, const char *uid, const Agent__V
     free(draws);
 }
 
-static void tell_slice(struct devicemgr *core, const struct fact *fact)
+/* The API server's time, in seconds since 1970; where that is not known the machine's own. */
+static uint64_t server_now_s(const struct core_news *news)
 {
+    return news->server_boot_ms != 0 ? (news->server_boot_ms + boot_now_ms()) / 1000
+                                     : (uint64_t)time(NULL);
+}
+
+static void tell_slice(const struct core_news *news, const struct fact *fact)
+{
+    struct devicemgr *core = host_core(news->host);
     Agent__V1__Slice *slice =
         fact->value ? agent__v1__slice__unpack(NULL, fact->len, fact->value) : NULL;
 
@@ -94,31 +103,36 @@ static void tell_slice(struct devicemgr *core, const struct fact *fact)
         /* what the core has said itself (pools.h) */
     } else if (slice) {
         tell_devices(core, fact->key, slice);
-        core_taints_slice(core, boot_now_ms(), fact->key, slice);
+        core_taints_slice(core, boot_now_ms(), server_now_s(news), fact->key, slice);
     } else {
         devicemgr_slice_gone(core, boot_now_ms(), fact->key);
     }
     agent__v1__slice__free_unpacked(slice, NULL);
 }
 
-static void tell_rule(struct devicemgr *core, const struct fact *fact)
+static void tell_rule(const struct core_news *news, const struct fact *fact)
 {
+    struct devicemgr *core = host_core(news->host);
     Agent__V1__TaintRule *rule =
         fact->value ? agent__v1__taint_rule__unpack(NULL, fact->len, fact->value) : NULL;
 
-    core_taints_rule(core, boot_now_ms(), fact->key, rule);
+    core_taints_rule(core, boot_now_ms(), server_now_s(news), fact->key, rule);
     agent__v1__taint_rule__free_unpacked(rule, NULL);
 }
 
 static void on_fact(void *user, const struct fact *fact)
 {
     const struct core_news *news = user;
-    struct devicemgr *core = host_core(news->host);
 
     if (fact->kind == AGENT__V1__KIND__SLICE)
-        tell_slice(core, fact);
+        tell_slice(news, fact);
     else if (fact->kind == AGENT__V1__KIND__TAINT_RULE)
-        tell_rule(core, fact);
+        tell_rule(news, fact);
+}
+
+void core_news_clock(struct core_news *news, uint64_t server_boot_ms)
+{
+    news->server_boot_ms = server_boot_ms;
 }
 
 void core_news_facts(struct core_news *news, struct facts *facts)

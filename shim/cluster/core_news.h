@@ -15,6 +15,7 @@ struct core_news {
     struct host *host;
     struct cluster_orders *orders;
     struct news_claim *looked_up; /* a uthash */
+    uint64_t server_boot_ms; /* of the API server's clock, as the agent tells it; 0: not known */
 };
 
 /* All is borrowed until the end. */
@@ -22,6 +23,8 @@ void core_news_init(struct core_news *news, struct host *host, struct cluster_or
 /* Before its orders. */
 void core_news_fini(struct core_news *news);
 
+/* Its clock, before the facts by which it was told (State.server_boot_ms). */
+void core_news_clock(struct core_news *news, uint64_t server_boot_ms);
 /* What has changed of the facts is told, and is no news any more. */
 void core_news_facts(struct core_news *news, struct facts *facts);
 /* They have all slices of this node and all rules, since an agent was connected, as far as it can

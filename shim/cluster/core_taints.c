@@ -18,10 +18,9 @@ static uint64_t seconds_of(const char *text)
 }
 
 /* Of one without a time nobody knows how old it is: it is new. */
-static struct devicemgr_taint taint_of(const Agent__V1__Taint *from)
+static struct devicemgr_taint taint_of(const Agent__V1__Taint *from, uint64_t now_s)
 {
     struct devicemgr_taint taint = {.key = "", .value = "", .effect = ""};
-    uint64_t now_s = (uint64_t)time(NULL);
 
     if (!from)
         return taint;
@@ -34,14 +33,14 @@ static struct devicemgr_taint taint_of(const Agent__V1__Taint *from)
     return taint;
 }
 
-void core_taints_slice(struct devicemgr *core, uint64_t now_ms, const char *uid,
-                       const Agent__V1__Slice *slice)
+void core_taints_slice(struct devicemgr *core, uint64_t now_ms, uint64_t server_now_s,
+                       const char *uid, const Agent__V1__Slice *slice)
 {
     struct devicemgr_tainted_device *devices = must(calloc(slice->n_taints + 1, sizeof *devices));
 
     for (size_t i = 0; i < slice->n_taints; i++) {
         devices[i].device = slice->taints[i]->device;
-        devices[i].taint = taint_of(slice->taints[i]->taint);
+        devices[i].taint = taint_of(slice->taints[i]->taint, server_now_s);
     }
     devicemgr_slice_taints(core, now_ms, uid, slice->driver, slice->pool, slice->generation,
                            devices, slice->n_taints);
@@ -53,8 +52,8 @@ static const char *given(const char *text)
     return *text ? text : NULL;
 }
 
-void core_taints_rule(struct devicemgr *core, uint64_t now_ms, const char *uid,
-                      const Agent__V1__TaintRule *rule)
+void core_taints_rule(struct devicemgr *core, uint64_t now_ms, uint64_t server_now_s,
+                      const char *uid, const Agent__V1__TaintRule *rule)
 {
     struct devicemgr_taint_rule is;
 
@@ -66,7 +65,7 @@ void core_taints_rule(struct devicemgr *core, uint64_t now_ms, const char *uid,
                                        .driver = given(rule->selector->driver),
                                        .pool = given(rule->selector->pool),
                                        .device = given(rule->selector->device),
-                                       .taint = taint_of(rule->taint)};
+                                       .taint = taint_of(rule->taint, server_now_s)};
     devicemgr_taint_rule(core, now_ms, uid, &is);
 }
 

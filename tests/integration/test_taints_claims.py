@@ -1,5 +1,7 @@
 """Taints of the devices of DRA drivers, with an agent: what the cluster's own controller evicts is left to it."""
 
+import time
+
 import pytest
 
 from ctl import ctl_json
@@ -74,6 +76,22 @@ def test_what_the_cluster_does_not_see_is_evicted_here(shim, server, user):
     wait_until(lambda: is_deleted(server, "another"), "so is another, after all that is to be told was")
     assert [evictions(server, name) for name in ("plain", "tolerant", "extended")] == [0, 0, 1]
     assert "spared" not in [one["kind"] for one in ctl_json(shim, "events", "--pod", "extended")["items"]]
+
+
+@pytest.mark.parametrize("ahead_s", [-7200, 7200])
+def test_a_node_whose_clock_is_not_the_servers(shim, server, user, ahead_s):
+    """How long a taint is tolerated counts from when it was added, by the server's clock, not by the node's: which may show
+    anything when the machine starts."""
+    server.ahead_s = ahead_s
+    added = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(time.time() + ahead_s - 600))
+    user("patient", [{"key": BROKEN, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 3600}],
+         annotations=EXTENDED)
+    user("other", annotations=EXTENDED)
+    publish(server, [{"key": BROKEN, "effect": "NoExecute", "timeAdded": added}], "patient", "other")
+    wait_until(lambda: is_deleted(server, "other"), "the other one is evicted")
+    [waits] = [one for one in ctl_json(shim, "endings")["items"] if one["name"] == "patient"]
+    assert 1000 < waits["dueInSeconds"] <= 3001
+    assert not is_deleted(server, "patient")
 
 
 def test_who_tolerates_it_by_his_claim_stays_over_a_restart(shim, server, user, agent):

@@ -17,6 +17,7 @@ import base64
 import contextlib
 import copy
 import dataclasses
+import email.utils
 import itertools
 import json
 import pathlib
@@ -153,6 +154,7 @@ class ApiServer:
         self.budgets = []  # api_pods.Budget
         self.served = api_groups.served(release)
         self.streaming = release in api_groups.STREAMING if streaming is None else streaming
+        self.ahead_s = None  # of its clock, before the machine's; None: its answers say nothing of it
         self.mute_end = False  # what streams is all told, but never that it is
         self.error_events = False  # 410 as an event, not as a status
         self.objects = {name: {} for name in RESOURCES}
@@ -778,6 +780,8 @@ class _Connection(asyncio.Protocol):
         send, queue = self._bodies[stream]
         reset = headers.pop("reset", None)
         head = [(":status", str(status)), ("content-type", "application/json"), *headers.items()]
+        if self._server.ahead_s is not None:
+            head.append(("date", email.utils.formatdate(time.time() + self._server.ahead_s, usegmt=True)))
         with contextlib.suppress(h2.exceptions.ProtocolError):  # it was given up with the request's last bytes
             self._h2.send_headers(stream, head)
         self._flush()

@@ -13,6 +13,9 @@
 #include "shim/cluster/core_taints.h"
 #include "told_text.h"
 
+/* What the server's clock shows: a moment after the first second of 2026. */
+#define NOW_S 1767225601
+
 static char told[1024];
 
 #define say(...) told_text_add(told, sizeof told, __VA_ARGS__)
@@ -107,10 +110,10 @@ static void a_slice(void **state)
     slice.pool = (char *)"p";
     slice.generation = 3;
     slice.taints = all;
-    core_taints_slice(NULL, 7, "s1", &slice);
+    core_taints_slice(NULL, 7, NOW_S, "s1", &slice);
     assert_told("slice s1 d.io p 3:"); /* none is told, too */
     slice.n_taints = 5;
-    core_taints_slice(NULL, 7, "s1", &slice);
+    core_taints_slice(NULL, 7, NOW_S, "s1", &slice);
     assert_told("slice s1 d.io p 3: g0 a=v:NoExecute@1767225600 old g0 b=v:NoExecute@253370764800"
                 " g0 c=v:NoExecute@0 g0 d=v:NoExecute@0 g0 e=v:NoExecute@0");
 }
@@ -124,19 +127,19 @@ static void a_rule(void **state)
     (void)state;
     rule.name = (char *)"r";
     rule.taint = &is;
-    core_taints_rule(NULL, 7, "u", &rule);
+    core_taints_rule(NULL, 7, NOW_S, "u", &rule);
     assert_told("no rule u"); /* it selects none */
     rule.selector = &selector;
-    core_taints_rule(NULL, 7, "u", &rule);
+    core_taints_rule(NULL, 7, NOW_S, "u", &rule);
     assert_told("rule u r (any any any) a=v:NoExecute@0");
     selector.driver = (char *)"d.io";
     selector.device = (char *)"g0";
-    core_taints_rule(NULL, 7, "u", &rule);
+    core_taints_rule(NULL, 7, NOW_S, "u", &rule);
     assert_told("rule u r (d.io any g0) a=v:NoExecute@0");
     selector.more = true; /* nobody knows what */
-    core_taints_rule(NULL, 7, "u", &rule);
+    core_taints_rule(NULL, 7, NOW_S, "u", &rule);
     assert_told("no rule u");
-    core_taints_rule(NULL, 7, "u", NULL);
+    core_taints_rule(NULL, 7, NOW_S, "u", NULL);
     assert_told("no rule u");
 }
 
