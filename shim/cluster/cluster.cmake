@@ -1,5 +1,6 @@
 # shim_cluster: the daemon's part of the cluster.
 add_library(shim_cluster STATIC
+    ${CMAKE_CURRENT_LIST_DIR}/agent_calls.c
     ${CMAKE_CURRENT_LIST_DIR}/cluster.c
     ${CMAKE_CURRENT_LIST_DIR}/core_news.c
     ${CMAKE_CURRENT_LIST_DIR}/core_taints.c
