@@ -836,6 +836,23 @@ static void a_kubelet_that_has_let_go_may_be_at_its_end(void **state)
     assert_string_equal(stops(w), "");
 }
 
+/* The next process does. */
+static void one_that_is_told_to_end_takes_nothing_over(void **state)
+{
+    struct world *w = *state;
+    uint64_t since_ms = w->now_ms;
+
+    runtime_listed(w, "u1/main");
+    goes_down_by_kubelet(w, 60000);
+    devicemgr_drain(w->mgr, w->now_ms);
+    the_kubelet_has_let_go(w, since_ms);
+    pass(w, 58999);
+    assert_string_equal(view(w).state, "kubelet");
+    pass(w, 1);
+    assert_true(view(w).over);
+    assert_string_equal(stops(w), "");
+}
+
 static void that_a_kubelet_has_let_go_is_known_after_a_restart(void **state)
 {
     struct world *w = *state;
@@ -1283,6 +1300,7 @@ int main(void)
         TEST(a_kubelet_is_not_waited_for_for_ever, pair_setup),
         TEST(what_a_kubelet_has_left_is_ended, pair_setup),
         TEST(a_kubelet_that_has_let_go_may_be_at_its_end, pair_setup),
+        TEST(one_that_is_told_to_end_takes_nothing_over, pair_setup),
         TEST(that_a_kubelet_has_let_go_is_known_after_a_restart, pair_setup),
         TEST(a_lock_that_a_kubelet_had_before_counts, pair_setup),
         TEST(that_a_kubelet_does_it_is_stored, pair_setup),
