@@ -56,6 +56,7 @@ static void report_store(const struct daemon_rooms *rooms, struct report *out)
 static void report_runtime(const struct daemon_rooms *rooms, struct report *out)
 {
     struct lister_state runtime;
+    char why[REPORT_WORDS_BYTES_MAX];
 
     host_look_at_runtime(rooms->host, &runtime);
     out->runtime_connected = runtime.connected;
@@ -64,12 +65,17 @@ static void report_runtime(const struct daemon_rooms *rooms, struct report *out)
     snprintf(out->runtime_version, sizeof out->runtime_version, "%s", runtime.version);
     if (!host_ready(rooms->host))
         return;
-    if (!runtime.connected)
+    if (!runtime.connected) {
         report_trouble(out, REPORT_RUNTIME, "it does not answer; it is asked until it does",
                        runtime.since_ms);
-    else if (!out->runtime_listed)
+    } else if (runtime.failing[0] != '\0') {
+        snprintf(why, sizeof why, "it does not list its containers (%s); it is asked until it does",
+                 runtime.failing);
+        report_trouble(out, REPORT_RUNTIME, why, runtime.failing_ms);
+    } else if (!out->runtime_listed) {
         report_trouble(out, REPORT_RUNTIME, "it has not listed its containers yet",
                        runtime.since_ms);
+    }
 }
 
 /* ---- the kubelet, and what stands in for plugins there ---- */

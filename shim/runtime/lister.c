@@ -6,6 +6,7 @@
 
 #include "cri-proto/cri_v1.pb-c.h"
 #include "cri-proto/methods.h"
+#include "cri-proto/utf8.h"
 #include "shim/boot_clock.h"
 #include "shim/log.h"
 #include "shim/must.h"
@@ -206,6 +207,9 @@ static void list_failed(struct lister *lister, const char *method, const struct 
 
     snprintf(reason, sizeof reason, "%s: %s: %s", method, rpc_code_name(status->code),
              status->message);
+    if (lister->state.failing[0] == '\0')
+        lister->state.failing_ms = boot_now_ms();
+    utf8_copy(lister->state.failing, sizeof lister->state.failing, reason);
     list_end(lister);
     try_later(lister, reason);
 }
@@ -224,6 +228,7 @@ static void list_done(struct lister *lister)
     if (lister->missing)
         log_info("runtime %s answers", lister->endpoint);
     lister->missing = false;
+    lister->state.failing[0] = '\0';
     lister->pause_ms = LISTER_RETRY_MS_MIN;
     lister->ops->listed(lister->user, listed.sandboxes, listed.sandboxes_len, listed.containers,
                         listed.containers_len);

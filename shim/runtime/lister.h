@@ -86,12 +86,17 @@ void lister_refresh(struct lister *lister);
 /* Asks about one container; ends in checked() in any case. `check` is the caller's number. */
 void lister_check(struct lister *lister, uint64_t check, const char *container_id);
 
+#define LISTER_FAILING_BYTES_MAX 256
+
 struct lister_state {
     bool connected;
     uint64_t since_ms; /* that it is, or is not: boot_now_ms() */
     /* As the runtime says of itself, printable; empty: it has not said yet on this connection. */
     char name[IDENTITY_NAME_BYTES_MAX];
     char version[IDENTITY_NAME_BYTES_MAX];
+    /* Of one that is connected: why its lists have failed since then; empty: they come. */
+    char failing[LISTER_FAILING_BYTES_MAX];
+    uint64_t failing_ms;
 };
 void lister_look(const struct lister *lister, struct lister_state *out);
 

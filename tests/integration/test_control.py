@@ -23,6 +23,7 @@ from process import MIB, rss_bytes
 from protos import CONTROL
 from rawh2 import Connection, framed
 from rawpair import PREFACE_WIDE_OPEN
+from runtime import Reply
 from shim import locked
 from waiting import GENEROUS_S, wait_until
 
@@ -89,6 +90,16 @@ def test_what_is_degraded_is_said_until_it_is_mended(at_work, runtime):
     runtime.start()
     wait_status(shim, lambda one: one["runtime"]["connected"], "the runtime is back")
     assert "runtime" not in troubles(shim)
+
+
+def test_lists_of_the_runtimes_that_fail_are_said(at_work, runtime):
+    shim = at_work
+    wait_status(shim, lambda one: one["runtime"]["listed"], "the runtime has listed")
+    runtime.on("ListContainers", lambda call: Reply((), grpc.StatusCode.INTERNAL, "its disk fails"))
+    why = wait_until(lambda: troubles(shim).get("runtime"), "that is said")
+    assert "ListContainers: INTERNAL: its disk fails" in why
+    runtime.on("ListContainers")
+    wait_until(lambda: "runtime" not in troubles(shim), "nor is it when they come")
 
 
 def test_a_checkpoint_that_cannot_be_read_is_said(runtime, make_shim):

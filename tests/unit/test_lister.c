@@ -282,6 +282,16 @@ static void lists_again_after_the_runtime_restarts(void **state)
     assert_string_equal(f->sandboxes, "s1/u1/p1/1");
 }
 
+/* As it is told; empty: its lists come. */
+static const char *failing(const struct fixture *f)
+{
+    static struct lister_state runtime;
+
+    lister_look(f->lister, &runtime);
+    assert_true(runtime.failing[0] == '\0' || runtime.failing_ms <= boot_now_ms());
+    return runtime.failing;
+}
+
 static void asks_again_when_a_list_fails(void **state)
 {
     struct fixture *f = *state;
@@ -289,14 +299,21 @@ static void asks_again_when_a_list_fails(void **state)
     f->runtime.pods_code = RPC_UNAVAILABLE;
     runtime_serve(&f->runtime, f->world);
     start(f);
-    WAIT(f->world, f->runtime.pod_lists == 1);
+    WAIT(f->world, *failing(f));
+    assert_string_equal(failing(f), "ListPodSandbox: UNAVAILABLE: the runtime says no");
     f->runtime.pods_code = RPC_OK;
     f->runtime.containers_code = RPC_UNKNOWN;
-    WAIT(f->world, f->runtime.container_lists == 1);
+    WAIT(f->world, strstr(failing(f), "ListContainers: UNKNOWN"));
     assert_int_equal(f->listed, 0);
     f->runtime.containers_code = RPC_OK;
     WAIT(f->world, f->listed == 1);
+    assert_string_equal(failing(f), "");
     assert_int_equal(f->begun, 3);
+    f->runtime.pods_code = RPC_UNKNOWN;
+    lister_refresh(f->lister);
+    WAIT(f->world, *failing(f));
+    runtime_stop(&f->runtime);
+    WAIT(f->world, !*failing(f)); /* it is away, which is told by itself */
 }
 
 /* The runtime has more to say than goes into a message. */
