@@ -145,7 +145,8 @@ static bool is_anothers(void)
 }
 
 /* A new file, so that nobody else can make it shorter, whose page there is: a store that finds no
- * room would be fatal. It stays locked for as long as this process lives (is_anothers()). */
+ * room would be fatal. It is locked for as long as this process lives (is_anothers()): the page keeps
+ * what was opened, and the lock with it, without a descriptor. */
 static void make_mark(void)
 {
     const struct note none = {0};
@@ -158,12 +159,11 @@ static void make_mark(void)
         return;
     if (write(fd, &none, sizeof none) == sizeof none)
         page = mmap(NULL, sizeof none, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-    if (page == MAP_FAILED) {
-        close(fd);
-        return;
+    if (page != MAP_FAILED) {
+        flock(fd, LOCK_EX | LOCK_NB);
+        mark = page;
     }
-    flock(fd, LOCK_EX | LOCK_NB);
-    mark = page;
+    close(fd);
 }
 
 void deaths_watch(const char *file)
