@@ -33,8 +33,7 @@ const struct dra_use *dra_user(struct world *w, size_t claim, size_t driver)
         const struct rt_container *c = &w->runtime.containers[i];
         const struct dra_use *use = c->id ? dra_use_find(w, c->claimant) : NULL;
 
-        if (use && runtime_live(c) && uses(use, claim, driver, true) &&
-            c->made_ms <= use->asked_ms + CLAIM_USER_COMES_MS)
+        if (use && runtime_live(c) && uses(use, claim, driver, true))
             return use;
     }
     return NULL;
