@@ -134,14 +134,13 @@ void store_file_name_aside(const char *path, const char *kind, char base[STORE_A
     } while (store_file_exists(base));
 }
 
+/* Of one that was set aside, which has a '-' before its time. */
 static bool is_part(const char *name)
 {
-    size_t len = strlen(name);
+    const char *last = strrchr(name, '-');
 
     for (size_t i = 1; i < sizeof PARTS / sizeof *PARTS; i++) {
-        size_t part = strlen(PARTS[i]);
-
-        if (len > part && strcmp(name + len - part, PARTS[i]) == 0)
+        if (strcmp(last, PARTS[i]) == 0)
             return true;
     }
     return false;
