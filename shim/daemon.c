@@ -454,13 +454,13 @@ static int run(struct daemon *d)
 {
     d->started_ms = boot_now_ms();
     deaths_watch_beside(d->config->listen, DEATHS_NAME);
-    level_file_read(&d->loop, d->config->state_dir, on_level_read, d);
     program_note();
     d->calls = calls_new();
     if (!d->calls) {
         log_error("out of memory");
         return -ENOMEM;
     }
+    level_file_read(&d->loop, d->config->state_dir, on_level_read, d);
     signals_start(&d->signals, &d->loop, daemon_on_stop, on_asked_to_reload, d);
     watchdog_start(&d->watchdog, &d->loop);
     d->events = daemon_events_start(&d->loop, d->config);
