@@ -94,6 +94,14 @@ static bool is_by(const void *frame)
     return (uintptr_t)frame >= by_begin && (uintptr_t)frame < by_end;
 }
 
+/* Of a sanitizer, which has threads begin, of libc, by which it does, or of this library. */
+static bool is_sanitizers(const char *module)
+{
+    return strncmp(module, "libasan", strlen("libasan")) == 0 ||
+           strncmp(module, "libshim_faults", strlen("libshim_faults")) == 0 ||
+           strncmp(module, "libc.so", strlen("libc.so")) == 0;
+}
+
 static void describe(struct fault_site *site, const char *what, int err, void **frames, int n)
 {
     int len = snprintf(site->text, sizeof site->text, "%s %d", what, err);
@@ -135,7 +143,7 @@ static __attribute__((noinline)) int fails(const char *what, const int *errnos, 
     int n, err = 0;
     uint64_t key = 0;
 
-    bool any = false;
+    bool any = false, ours = false; /* not all of it is a sanitizer's own */
 
     if (!table || inside || atomic_load(&table->budget) <= 0)
         return 0;
@@ -159,10 +167,11 @@ static __attribute__((noinline)) int fails(const char *what, const int *errnos, 
         size_t offset;
 
         key = mix(key, frame_key(frames[i], &module, &offset));
+        ours = ours || !is_sanitizers(module);
     }
     for (const char *at = what; *at; at++)
         key = mix(key, (unsigned char)*at);
-    for (size_t i = 0; i < n_errnos && !err; i++) {
+    for (size_t i = 0; i < n_errnos && ours && !err; i++) {
         struct fault_site *site;
         uint64_t with = mix(key, (uint64_t)errnos[i]);
 

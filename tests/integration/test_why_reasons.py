@@ -350,6 +350,7 @@ def unstored(node):
 
 def store_failed(node):
     pod = node.start().pod()
+    node.shim.wait_plugins_stored()  # nothing else is left to fail
     for name in ("checkpoint.db", "checkpoint.db-wal"):
         (node.shim.state_dir / name).unlink()
     return pod, node.refused(pod, node.token())

@@ -95,11 +95,12 @@ class FaultTable:
         return sum(1 for _ in self._entries())
 
     def failed(self, after=0):
-        """In their order; `after`: those whose number is greater."""
+        """In their order; `after`: those whose number is greater. One that is being written down is not yet among them."""
         found = []
         for _key, _met, pid, number, _, at_ms, text in self._entries():
-            if pid and number > after:
-                what, err, *frames = text.partition(b"\0")[0].decode().split()
+            words = text.partition(b"\0")[0].decode().split()
+            if pid and number > after and len(words) > 1:
+                what, err, *frames = words
                 found.append(Failure(number, at_ms, pid, f"{what} {errno.errorcode[int(err)]}", tuple(
                     (module, int(at, 16)) for module, at in (one.rsplit("+", 1) for one in frames if "+" in one))))
         return sorted(found, key=lambda one: one.number)

@@ -417,13 +417,14 @@ static void read_and_crash(const char *dir, const char *deaths)
 {
     static const struct rlimit none = {0};
     const struct store_options options = {.dir = dir, .boot_id = "b", .report = crash};
+    struct fixture f = {0};
     struct store_worker *worker;
     uv_loop_t loop;
 
     setrlimit(RLIMIT_CORE, &none);
     deaths_watch(deaths);
     uv_loop_init(&loop);
-    worker = store_worker_new(&loop, &options, &OPS, NULL);
+    worker = store_worker_new(&loop, &options, &OPS, &f);
     store_worker_read(worker);
     uv_run(&loop, UV_RUN_DEFAULT);
 }
