@@ -408,18 +408,25 @@ static void nor_is_the_whole_while_a_part_of_it_is_used(void **state)
     assert_passes(w, "u3", PART("most"));
 }
 
-/* By the sum of what is drawn; what two claims have draws once. */
-static void what_several_have_of_it_counts_together(void **state)
+/* Three devices that draw 3, 5 and 4 of 10. */
+static void parts_told(struct world *w)
 {
     static const struct devicemgr_counter counters[] = {{"set/c", true, 10}};
     static const char *const devices[] = {"a", "b", "c"};
     static const struct devicemgr_draw draws[] = {{"a", 0, 3}, {"b", 0, 5}, {"c", 0, 4}};
-    struct world *w = *state;
 
     driver_up(w, 1, DRIVER);
     runtime_cdi(w, DEVICEMGR_CDI_READ);
     slice_told(
         w, (struct devicemgr_slice){"s1", DRIVER, "p", devices, 3, false, counters, 1, draws, 3});
+}
+
+/* By the sum of what is drawn; what two claims have draws once. */
+static void what_several_have_of_it_counts_together(void **state)
+{
+    struct world *w = *state;
+
+    parts_told(w);
     part_of(w, 1, "c1", "a:c1");
     part_of(w, 2, "c2", "a:c2");
     part_of(w, 3, "c3", "b:c3");
@@ -522,15 +529,9 @@ static void of_parts_that_nobody_knows_it_is_said_once(void **state)
  * only look, whoever has most. */
 static void what_is_known_must_be_too_much_by_itself(void **state)
 {
-    static const struct devicemgr_counter counters[] = {{"set/c", true, 10}};
-    static const char *const devices[] = {"a", "b", "c"};
-    static const struct devicemgr_draw draws[] = {{"a", 0, 3}, {"b", 0, 5}, {"c", 0, 4}};
     struct world *w = *state;
 
-    driver_up(w, 1, DRIVER);
-    runtime_cdi(w, DEVICEMGR_CDI_READ);
-    slice_told(
-        w, (struct devicemgr_slice){"s1", DRIVER, "p", devices, 3, false, counters, 1, draws, 3});
+    parts_told(w);
     claim_prepared(w, 1, "c1", "a:c1");
     part_of(w, 2, "c2", "b:c2");
     part_of(w, 3, "c3", "c:c3");
