@@ -1,5 +1,6 @@
 #include "shim/bridge/dra/health_streams.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -122,6 +123,7 @@ static void make_room(struct health_streams *streams, pid_t pid)
         found = stream;
         most = count;
     }
+    assert(found);
     log_debug("driver %s: a stream of its health of pid %d ends for another", streams->driver,
               (int)found->pid);
     call = found->call;
