@@ -189,16 +189,12 @@ static void list_take(struct lister *lister, ProtobufCMessage **list,
     if (lister->fault)
         return;
     copy = message_copy(message);
-    if (!*list) {
-        *list = copy;
-    } else if (copy) {
-        if (!listed_join(*list, copy))
-            lister->fault = &NO_MEMORY;
-        message_drop(&copy);
-        return;
-    }
-    if (!copy)
+    if (!copy || (*list && !listed_join(*list, copy)))
         lister->fault = &NO_MEMORY;
+    if (*list)
+        message_drop(&copy);
+    else
+        *list = copy;
 }
 
 static void list_failed(struct lister *lister, const char *method, const struct rpc_status *status)
@@ -254,6 +250,20 @@ static bool changes_way(struct lister *lister, const struct rpc_status *status)
     return true;
 }
 
+/* Whether one has come to its end well; else it has failed, or is asked for in the other way (`again`). */
+static bool list_came(struct lister *lister, const char *method, const struct rpc_status *status,
+                      void (*again)(struct lister *lister))
+{
+    if (changes_way(lister, status)) {
+        again(lister);
+        return false;
+    }
+    if (status->code == RPC_OK && !lister->fault)
+        return true;
+    list_failed(lister, method, status->code != RPC_OK ? status : lister->fault);
+    return false;
+}
+
 /* `list`: what comes, empty at first. */
 static void list_call(struct lister *lister, ProtobufCMessage **list, const ProtobufCMessage *empty,
                       const char *path, const char *stream_path, const ProtobufCMessage *request,
@@ -301,11 +311,7 @@ static void on_containers_done(struct rpc_call *call, const struct rpc_status *s
     struct lister *lister = user;
 
     (void)call;
-    if (changes_way(lister, status))
-        list_containers(lister);
-    else if (status->code != RPC_OK || lister->fault)
-        list_failed(lister, "ListContainers", status->code != RPC_OK ? status : lister->fault);
-    else
+    if (list_came(lister, "ListContainers", status, list_containers))
         list_done(lister);
 }
 
@@ -337,11 +343,7 @@ static void on_sandboxes_done(struct rpc_call *call, const struct rpc_status *st
     struct lister *lister = user;
 
     (void)call;
-    if (changes_way(lister, status))
-        list_sandboxes(lister);
-    else if (status->code != RPC_OK || lister->fault)
-        list_failed(lister, "ListPodSandbox", status->code != RPC_OK ? status : lister->fault);
-    else
+    if (list_came(lister, "ListPodSandbox", status, list_sandboxes))
         list_containers(lister);
 }
 
