@@ -54,6 +54,28 @@ int record_restore_driver(struct drivers *drivers, uint64_t now_ms,
 
 /* ---- claim ---- */
 
+/* The caller frees it and the first of it: they are one after the other. NULL: there is none. */
+static Checkpoint__V1__ClaimDevice **pack_former(const struct claim *claim)
+{
+    size_t len = claim->former.len;
+    Checkpoint__V1__ClaimDevice **rows = len > 0 ? mem_alloc(len, sizeof *rows) : NULL;
+    Checkpoint__V1__ClaimDevice *all = len > 0 ? mem_alloc(len, sizeof *all) : NULL;
+
+    for (size_t i = 0; i < len; i++) {
+        const struct granted_device *is = &claim->former.v[i];
+
+        checkpoint__v1__claim_device__init(&all[i]);
+        all[i].pool = is->pool;
+        all[i].device = is->device;
+        if (is->share_id)
+            all[i].share_id = is->share_id;
+        all[i].cdi = is->cdi.v;
+        all[i].n_cdi = is->cdi.len;
+        rows[i] = &all[i];
+    }
+    return rows;
+}
+
 uint8_t *record_of_claim(const struct claim *claim, const char *boot_id, size_t *bytes_len)
 {
     Checkpoint__V1__Claim row = CHECKPOINT__V1__CLAIM__INIT;
@@ -84,13 +106,19 @@ uint8_t *record_of_claim(const struct claim *claim, const char *boot_id, size_t 
         users[i].container = claim->users[i].container;
         users[i].pod = claim->users[i].pod;
         users[i].pod_uid = claim->users[i].pod_uid;
+        users[i].former = claim->users[i].former;
         row.users[i] = &users[i];
     }
+    row.former = pack_former(claim);
+    row.n_former = claim->former.len;
     *bytes_len = checkpoint__v1__claim__get_packed_size(&row);
     bytes = mem_alloc(*bytes_len, 1);
     checkpoint__v1__claim__pack(&row, bytes);
     free(row.users);
     free(users);
+    if (row.former)
+        free(row.former[0]);
+    free(row.former);
     return bytes;
 }
 
@@ -129,6 +157,27 @@ static bool is_of_boot(const Checkpoint__V1__Claim *row, uint64_t now_ms, const 
     return same_boot(row->boot_id, boot_id) && row->prepared_ms <= now_ms;
 }
 
+static void restore_users(struct claim *claim, uint64_t now_ms, const Checkpoint__V1__Claim *row)
+{
+    for (size_t i = 0; i < row->n_users; i++) {
+        const Checkpoint__V1__ClaimUser *user = row->users[i];
+
+        if (claim_add_user(claim, user->sandbox_id, user->container, user->pod, user->pod_uid,
+                           now_ms) &&
+            user->former)
+            claim_set_former(claim, user->sandbox_id, user->container);
+    }
+    for (size_t i = 0; i < row->n_former; i++) {
+        const Checkpoint__V1__ClaimDevice *is = row->former[i];
+        const struct granted_device device = {.pool = is->pool,
+                                              .device = is->device,
+                                              .share_id = is->share_id[0] ? is->share_id : NULL,
+                                              .cdi = {is->cdi, is->n_cdi}};
+
+        claim_add_former(claim, &device);
+    }
+}
+
 int record_restore_claim(struct claims *claims, uint64_t now_ms, const char *boot_id,
                          const struct devicemgr_record *record)
 {
@@ -153,9 +202,7 @@ int record_restore_claim(struct claims *claims, uint64_t now_ms, const char *boo
         if (is_of_boot(row, now_ms, boot_id))
             claim_set_prepared(claim, row->prepared_ms);
         claim->stored = true;
-        for (size_t i = 0; i < row->n_users; i++)
-            claim_add_user(claim, row->users[i]->sandbox_id, row->users[i]->container,
-                           row->users[i]->pod, row->users[i]->pod_uid, now_ms);
+        restore_users(claim, now_ms, row);
         result = 0;
     }
     checkpoint__v1__claim__free_unpacked(row, NULL);

@@ -9,12 +9,13 @@
 #include "devicemgr/things/limits.h"
 #include "devicemgr/things/moment.h"
 
-/* Whether both have a device of the same names. It need not be the same device, nor the same share of
- * it: a driver may have one name for all that it gives, as for a file in /dev that all may open. */
-static bool look_alike(const struct claim *claim, const struct claim *other)
+/* Whether the other claim has a device of the same names as one of these. It need not be the same device,
+ * nor the same share of it: a driver may have one name for all that it gives, as for a file in /dev
+ * that all may open. */
+static bool look_alike(const struct granted *devices, const struct claim *other)
 {
-    for (size_t i = 0; i < claim->devices.len; i++) {
-        const struct granted_device *device = &claim->devices.v[i];
+    for (size_t i = 0; i < devices->len; i++) {
+        const struct granted_device *device = &devices->v[i];
 
         if (device->cdi.len > 0 && granted_has_alike(&other->devices, device))
             return true;
@@ -29,7 +30,8 @@ static bool may_be_anothers(const struct claim *claim, const struct claim_user *
 {
     for (const struct claim *other = claim->of->first; other; other = other->next) {
         if (other != claim && other->state == CLAIM_PREPARED &&
-            claim_find_user(other, user->sandbox_id, user->container) && look_alike(claim, other))
+            claim_find_user(other, user->sandbox_id, user->container) &&
+            look_alike(claim_devices_of(claim, user), other))
             return true;
     }
     return false;

@@ -156,16 +156,25 @@ static bool is_of_pod(const struct state *state, const struct devicemgr_create *
            strcmp(user->pod + len + 1, request->pod_name) == 0;
 }
 
-/* The first user who is of the pod, or of another; NULL: there is none. */
+/* The first user of these devices of the claim who is of the pod, or of another; NULL: there is none. */
 static const struct claim_user *find_user(const struct state *state,
                                           const struct devicemgr_create *request,
-                                          const struct claim *claim, bool of_pod)
+                                          const struct claim *claim, const struct granted *devices,
+                                          bool of_pod)
 {
     for (size_t i = 0; i < claim->users_len; i++) {
-        if (is_of_pod(state, request, &claim->users[i]) == of_pod)
-            return &claim->users[i];
+        const struct claim_user *user = &claim->users[i];
+
+        if (claim_devices_of(claim, user) == devices && is_of_pod(state, request, user) == of_pod)
+            return user;
     }
     return NULL;
+}
+
+/* In which of its lists the claim has the device. */
+static const struct granted *list_of(const struct claim *claim, const struct granted_device *device)
+{
+    return granted_find(&claim->former, device) == device ? &claim->former : &claim->devices;
 }
 
 /* What it has in the cluster; of one that is allocated nothing any more, or is gone there, what it had:
@@ -176,9 +185,11 @@ static bool is_known(const struct claim *claim)
     return claim->allocated || claim->alone || strcmp(claim->driver, LIFT_DRIVER) == 0;
 }
 
-/* Who has it may share it on purpose, or only look at it. */
+/* Who has it may share it on purpose, or only look at it: what it had before that it looked at, too. */
 static bool is_shared(const struct claim *claim, const struct granted_device *device)
 {
+    if (list_of(claim, device) == &claim->former && claim_looks(claim))
+        return true;
     for (size_t i = 0; i < claim->allocation.len; i++) {
         const struct granted_device *is = &claim->allocation.v[i];
 
@@ -189,25 +200,41 @@ static bool is_shared(const struct claim *claim, const struct granted_device *de
     return device->share_id;
 }
 
-/* Another claim than that by which the request may have the device, and who has it by that; `known`:
- * of which the cluster has said what it has. NULL: none. */
-static const struct claim *find_other(const struct state *state,
-                                      const struct devicemgr_create *request,
-                                      const struct claim *claim,
-                                      const struct granted_device *device, bool known)
+/* Who is in the way of the request. */
+struct rival {
+    const struct claim_user *user;             /* NULL: nobody */
+    const struct granted_device *made_of_same; /* what they have; NULL: the device itself */
+};
+
+static const struct claim_user *find_user_of(const struct state *state,
+                                             const struct devicemgr_create *request,
+                                             const struct claim *claim,
+                                             const struct granted *devices,
+                                             const struct granted_device *device)
+{
+    const struct granted_device *theirs = granted_find(devices, device);
+
+    return theirs && !is_shared(claim, theirs) ? find_user(state, request, claim, devices, false)
+                                               : NULL;
+}
+
+/* Who has the device by another claim than that by which the request may have it; `known`: of which
+ * the cluster has said what it has. */
+static struct rival find_other(const struct state *state, const struct devicemgr_create *request,
+                               const struct claim *claim, const struct granted_device *device,
+                               bool known)
 {
     const struct claim *other = is_shared(claim, device) ? NULL : claim->of->first;
+    struct rival rival = {0};
 
-    for (; other; other = other->next) {
-        const struct granted_device *theirs = other == claim || !claim_state_kept(other->state)
-                                                  ? NULL
-                                                  : granted_find(&other->devices, device);
-
-        if (theirs && (is_known(other) || !known) && !is_shared(other, theirs) &&
-            find_user(state, request, other, false))
-            return other;
+    for (; other && !rival.user; other = other->next) {
+        if (other == claim || !claim_state_kept(other->state) || (known && !is_known(other)))
+            continue;
+        rival.user = find_user_of(state, request, other, &other->devices, device);
+        if (!rival.user)
+            rival.user = find_user_of(state, request, other, &other->former, device);
     }
-    return NULL;
+    return rival;
 }
 
 /* Devices that are made of the same, as partitions of one: who has such a one. */
@@ -217,8 +244,7 @@ struct drawn {
     uint64_t left; /* of the counter */
     bool over;     /* there is less than what is drawn */
     uint64_t most; /* that another pod's has */
-    const struct claim *by;
-    const struct granted_device *device;
+    struct rival by;
 };
 
 static bool is_same(const struct granted_device *a, const struct granted_device *b)
@@ -226,30 +252,43 @@ static bool is_same(const struct granted_device *a, const struct granted_device 
     return strcmp(a->pool, b->pool) == 0 && strcmp(a->device, b->device) == 0;
 }
 
-/* The device of the claim that has it and may run with it. */
+/* Whether anybody may run with these devices of the claim. */
+static bool are_used(const struct claim *claim, const struct granted *devices)
+{
+    size_t i = 0;
+
+    while (i < claim->users_len && claim_devices_of(claim, &claim->users[i]) != devices)
+        i++;
+    return i < claim->users_len;
+}
+
+/* A device that somebody may run with by the claim, of what it has and of what it had before. */
 static const struct granted_device *next_running(const struct claim *claim, bool known, size_t *at)
 {
-    while (claim->users_len > 0 && claim_state_kept(claim->state) && (is_known(claim) || !known) &&
-           *at < claim->devices.len) {
-        const struct granted_device *device = &claim->devices.v[(*at)++];
+    while (claim_state_kept(claim->state) && (is_known(claim) || !known) &&
+           *at < claim->devices.len + claim->former.len) {
+        size_t i = (*at)++;
+        const struct granted *of = i < claim->devices.len ? &claim->devices : &claim->former;
+        const struct granted_device *device =
+            &of->v[of == &claim->former ? i - claim->devices.len : i];
 
-        if (!is_shared(claim, device))
+        if (are_used(claim, of) && !is_shared(claim, device))
             return device;
     }
     return NULL;
 }
 
-/* Whether a claim before this one has the same, of which both draw but once. */
+/* Whether the same comes before this one, which is such a device of the claim: both draw but once. */
 static bool is_drawn_already(const struct claim *claim, const struct granted_device *device,
                              bool known)
 {
-    for (const struct claim *c = claim->of->first; c != claim; c = c->next) {
+    for (const struct claim *c = claim->of->first; c; c = c->next) {
         const struct granted_device *theirs;
         size_t at = 0;
 
         while ((theirs = next_running(c, known, &at))) {
             if (is_same(theirs, device))
-                return true;
+                return theirs != device;
         }
     }
     return false;
@@ -262,13 +301,14 @@ static void draw(const struct state *state, const struct devicemgr_create *reque
     const struct slice *slice =
         slices_drawing(&state->slices, claim->driver, device->pool, device->device);
     uint64_t much = slice ? slice_draw(slice, device->device, drawn->counter) : 0;
+    const struct claim_user *user;
 
     if (much == 0 || is_drawn_already(claim, device, drawn->known))
         return;
-    if (much > drawn->most && find_user(state, request, claim, false)) {
+    user = find_user(state, request, claim, list_of(claim, device), false);
+    if (much > drawn->most && user) {
         drawn->most = much;
-        drawn->by = claim;
-        drawn->device = device;
+        drawn->by = (struct rival){user, device};
     }
     drawn->over = drawn->over || much > drawn->left;
     drawn->left -= much < drawn->left ? much : drawn->left;
@@ -293,16 +333,15 @@ static bool is_overdrawn(const struct state *state, const struct devicemgr_creat
                 draw(state, request, c, theirs, drawn);
         }
     }
-    return drawn->over && drawn->by;
+    return drawn->over && drawn->by.user;
 }
 
-/* Another claim, of which a device and this one cannot both be had, `*theirs`; of several the one that
- * takes most. The scheduler looks at it so, but no more at claims that are gone. NULL: none. */
-static const struct claim *find_made_of_same(const struct state *state,
-                                             const struct devicemgr_create *request,
-                                             const struct claim *claim,
-                                             const struct granted_device *device, bool known,
-                                             const struct granted_device **theirs)
+/* Who has a device that cannot be had beside this one; of several the one that takes most. The
+ * scheduler looks at it so, but no more at claims that are gone. */
+static struct rival find_made_of_same(const struct state *state,
+                                      const struct devicemgr_create *request,
+                                      const struct claim *claim,
+                                      const struct granted_device *device, bool known)
 {
     const struct slice *slice =
         is_shared(claim, device)
@@ -313,25 +352,22 @@ static const struct claim *find_made_of_same(const struct state *state,
         const struct slice_draw *is = &slice->draws[i];
         struct drawn drawn = {.counter = slice->counters[is->counter].name, .known = known};
 
-        if (strcmp(is->device, device->device) != 0 || is->much == 0 ||
-            !is_overdrawn(state, request, claim, device, is->much, &drawn))
-            continue;
-        *theirs = drawn.device;
-        return drawn.by;
+        if (strcmp(is->device, device->device) == 0 && is->much > 0 &&
+            is_overdrawn(state, request, claim, device, is->much, &drawn))
+            return drawn.by;
     }
-    return NULL;
+    return (struct rival){0};
 }
 
-/* The same, or one that is made of the same; then `*theirs` is that. */
-static const struct claim *find_in_the_way(const struct state *state,
-                                           const struct devicemgr_create *request,
-                                           const struct claim *claim,
-                                           const struct granted_device *device, bool known,
-                                           const struct granted_device **theirs)
+/* Who has the same, or one that is made of the same. */
+static struct rival find_in_the_way(const struct state *state,
+                                    const struct devicemgr_create *request,
+                                    const struct claim *claim, const struct granted_device *device,
+                                    bool known)
 {
-    const struct claim *other = find_other(state, request, claim, device, known);
+    struct rival rival = find_other(state, request, claim, device, known);
 
-    return other ? other : find_made_of_same(state, request, claim, device, known, theirs);
+    return rival.user ? rival : find_made_of_same(state, request, claim, device, known);
 }
 
 /* Of one device of a claim that the request names. A pod that has it by now keeps it. Where the
@@ -340,13 +376,11 @@ static void look_at_device(const struct state *state, const struct devicemgr_cre
                            const struct claim *claim, const struct granted_device *device,
                            struct look *look)
 {
-    const struct granted_device *theirs = NULL;
-    const struct claim *known = find_in_the_way(state, request, claim, device, true, &theirs);
-    const struct claim *other =
-        known ? known : find_in_the_way(state, request, claim, device, false, &theirs);
+    struct rival known = find_in_the_way(state, request, claim, device, true);
+    struct rival rival = known.user ? known : find_in_the_way(state, request, claim, device, false);
     bool ambiguous = false;
 
-    if (!other || find_user(state, request, claim, true))
+    if (!rival.user || find_user(state, request, claim, &claim->devices, true))
         return;
     for (const struct claim *c = claim->of->first; c; c = c->next) {
         const struct granted_device *same =
@@ -354,16 +388,16 @@ static void look_at_device(const struct state *state, const struct devicemgr_cre
 
         if (!same || !granted_named_alike(same, device))
             continue;
-        if (find_user(state, request, c, true))
+        if (find_user(state, request, c, &c->devices, true))
             return;
         ambiguous = true;
     }
     look_fini(look);
-    look->step = is_known(claim) && known && !ambiguous ? LOOK_REFUSE : LOOK_GO;
+    look->step = is_known(claim) && known.user && !ambiguous ? LOOK_REFUSE : LOOK_GO;
     look->reason = (struct reason){.kind = REASON_CLAIM_HELD,
                                    .claim = claim,
-                                   .user = find_user(state, request, other, false),
-                                   .made_of_same = theirs};
+                                   .user = rival.user,
+                                   .made_of_same = rival.made_of_same};
     ids_add(&look->reason.ids, device->device);
 }
 

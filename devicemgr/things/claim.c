@@ -115,6 +115,15 @@ struct claim *claims_add(struct claims *table, const char *uid, const char *driv
     return claim;
 }
 
+static void drop_former_unused(struct claim *claim)
+{
+    for (size_t i = 0; claim->former.len > 0 && i < claim->users_len; i++) {
+        if (claim->users[i].former)
+            return;
+    }
+    granted_fini(&claim->former);
+}
+
 void claim_drop_user(struct claim *claim, size_t index)
 {
     struct claim_user *user = &claim->users[index];
@@ -124,6 +133,7 @@ void claim_drop_user(struct claim *claim, size_t index)
     free(user->pod);
     free(user->pod_uid);
     *user = claim->users[--claim->users_len];
+    drop_former_unused(claim);
 }
 
 static void drop_users(struct claim *claim)
@@ -233,6 +243,29 @@ void claim_set_prepared(struct claim *claim, uint64_t prepared_ms)
     claim->prepared_ms = prepared_ms;
 }
 
+void claim_add_former(struct claim *claim, const struct granted_device *device)
+{
+    struct granted_device *added;
+
+    if (claim->former.len == CLAIM_FORMER_MAX || granted_find(&claim->former, device))
+        return;
+    added = granted_add(&claim->former, device->pool, device->device, device->share_id, false);
+    ids_copy(&added->cdi, device->cdi.v, device->cdi.len);
+}
+
+/* Its driver has answered others: what it had is kept, if anybody has it. */
+static void keep_former(struct claim *claim)
+{
+    bool used = false;
+
+    for (size_t i = 0; i < claim->users_len; i++) {
+        used = used || !claim->users[i].former;
+        claim->users[i].former = true;
+    }
+    for (size_t i = 0; used && i < claim->devices.len; i++)
+        claim_add_former(claim, &claim->devices.v[i]);
+}
+
 bool claims_set_response(struct claims *table, struct claim *claim, const void *response,
                          size_t response_bytes)
 {
@@ -241,7 +274,10 @@ bool claims_set_response(struct claims *table, struct claim *claim, const void *
 
     if (!granted_read(&devices, response, response_bytes))
         return false;
-    claim->local = claim->local && granted_same(&devices, &claim->devices);
+    if (!granted_same(&devices, &claim->devices)) {
+        claim->local = false;
+        keep_former(claim);
+    }
     granted_fini(&claim->devices);
     claim->devices = devices;
     claim->held_told = false;
@@ -312,16 +348,35 @@ bool claim_add_user(struct claim *claim, const char *sandbox_id, const char *con
     struct claim_user *user = claim_find_user(claim, sandbox_id, container);
 
     if (user) {
+        bool former = user->former;
+
         user->asked_ms = asked_ms;
-        return false;
+        user->former = false;
+        drop_former_unused(claim);
+        return former;
     }
     if (claim->users_len == CLAIM_USERS_MAX)
         return false;
     claim->users = mem_grow(claim->users, claim->users_len, sizeof *claim->users);
-    claim->users[claim->users_len++] =
-        (struct claim_user){mem_strdup(sandbox_id), mem_strdup(container), mem_strdup(pod),
-                            mem_strdup(pod_uid), asked_ms};
+    claim->users[claim->users_len++] = (struct claim_user){.sandbox_id = mem_strdup(sandbox_id),
+                                                           .container = mem_strdup(container),
+                                                           .pod = mem_strdup(pod),
+                                                           .pod_uid = mem_strdup(pod_uid),
+                                                           .asked_ms = asked_ms};
     return true;
+}
+
+void claim_set_former(struct claim *claim, const char *sandbox_id, const char *container)
+{
+    struct claim_user *user = claim_find_user(claim, sandbox_id, container);
+
+    assert(user);
+    user->former = true;
+}
+
+const struct granted *claim_devices_of(const struct claim *claim, const struct claim_user *user)
+{
+    return user->former ? &claim->former : &claim->devices;
 }
 
 void claim_note_asked(struct claim *claim, const char *sandbox_id, const char *container,

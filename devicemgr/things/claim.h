@@ -40,6 +40,7 @@ struct claims_of;
 
 /* A container that was asked for with devices of the claim, and may run. */
 struct claim_user {
+    bool former; /* with those that the claim had before: its driver has answered others since */
     char *sandbox_id;
     char *container;
     char *pod;     /* for people: "namespace/name" */
@@ -61,7 +62,10 @@ struct claim {
     size_t response_bytes;
     uint64_t prepared_ms;   /* since when it is prepared; 0: it is not, or was in an earlier boot */
     struct granted devices; /* the same, read */
-    bool sent;              /* a prepare of it went out through us, or may have */
+    /* What the driver had answered before that, as far as containers may run with it that were asked
+     * for then: of all of them together, and CLAIM_FORMER_MAX at most. */
+    struct granted former;
+    bool sent;       /* a prepare of it went out through us, or may have */
     bool unanswered; /* likewise since the answer, after which it may have others than those */
     bool moved;      /* its driver was the kubelet's since it was asked for, or is OWED, here: that
                         may have it again, or no more */
@@ -141,7 +145,8 @@ void claim_set_restored(struct claim *claim, enum claim_state state, uint64_t no
 void claim_set_moved(struct claim *claim, bool moved);
 /* It was prepared for the first time. */
 void claim_set_prepared(struct claim *claim, uint64_t prepared_ms);
-/* What the driver answered; copied. False, and nothing has changed: it is no such answer. */
+/* What the driver answered; copied. Who uses it by now has what it was before. False, and nothing has
+ * changed: it is no such answer. */
 bool claims_set_response(struct claims *table, struct claim *claim, const void *response,
                          size_t response_bytes) __attribute__((warn_unused_result));
 void claim_set_local(struct claim *claim);
@@ -161,13 +166,19 @@ bool claim_has_cdi(const struct claim *claim, const char *name);
 /* The container among those that may run with it; NULL: it is none of them. */
 struct claim_user *claim_find_user(const struct claim *claim, const char *sandbox_id,
                                    const char *container);
-/* Once for each; there is a most of them. Whether it is a new one. All is copied. */
+/* With the devices that the claim has now. Once for each; there is a most of them. Whether the row is
+ * another by that. All is copied. */
 bool claim_add_user(struct claim *claim, const char *sandbox_id, const char *container,
                     const char *pod, const char *pod_uid, uint64_t asked_ms);
 /* If it is one of them it is as if it were asked for then. */
 void claim_note_asked(struct claim *claim, const char *sandbox_id, const char *container,
                       uint64_t asked_ms);
 void claim_drop_user(struct claim *claim, size_t index);
+/* Of a row: that the user, whom there is, has what the claim had before, and what that was; copied. */
+void claim_set_former(struct claim *claim, const char *sandbox_id, const char *container);
+void claim_add_former(struct claim *claim, const struct granted_device *device);
+/* What the user may have of the claim: one of the claim's two lists. */
+const struct granted *claim_devices_of(const struct claim *claim, const struct claim_user *user);
 /* That another pod may have a device of it is to be told: once, until it is prepared again. */
 bool claim_tell_held_once(struct claim *claim);
 /* The runtime cannot resolve its devices. Whether it is to be prepared anew now; not again for

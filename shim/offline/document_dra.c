@@ -28,7 +28,7 @@ int document_read_driver(const struct reading *at, json_t *value)
     return 0;
 }
 
-/* Earlier releases wrote no podUid. */
+/* Earlier releases wrote neither podUid nor former. */
 static int read_users(const struct reading *at, const json_t *list, Checkpoint__V1__Claim *row)
 {
     size_t i;
@@ -41,23 +41,56 @@ static int read_users(const struct reading *at, const json_t *list, Checkpoint__
     {
         Checkpoint__V1__ClaimUser *user = must(malloc(sizeof *user));
         const json_t *pod_uid = NULL;
+        int former = 0;
 
         checkpoint__v1__claim_user__init(user);
         row->users[row->n_users++] = user;
-        if (reading_unpack(at, one, "{s:s, s:s, s:s, s?o}", "sandbox", &user->sandbox_id,
-                           "container", &user->container, "pod", &user->pod, "podUid",
-                           &pod_uid) < 0 ||
+        if (reading_unpack(at, one, "{s:s, s:s, s:s, s?o, s?b}", "sandbox", &user->sandbox_id,
+                           "container", &user->container, "pod", &user->pod, "podUid", &pod_uid,
+                           "former", &former) < 0 ||
             (pod_uid && reading_text_or_empty(at, pod_uid, "podUid", &user->pod_uid) < 0))
+            return -1;
+        user->former = former;
+    }
+    return 0;
+}
+
+static int read_former(const struct reading *at, const json_t *list, Checkpoint__V1__Claim *row)
+{
+    size_t i;
+    json_t *one;
+
+    if (!list)
+        return 0;
+    if (!json_is_array(list))
+        return reading_wrong(at, "former is no list");
+    row->former = must(calloc(json_array_size(list) + 1, sizeof *row->former));
+    json_array_foreach(list, i, one)
+    {
+        Checkpoint__V1__ClaimDevice *device = must(malloc(sizeof *device));
+        const json_t *share_id, *cdi;
+
+        checkpoint__v1__claim_device__init(device);
+        row->former[row->n_former++] = device;
+        if (reading_unpack(at, one, "{s:s, s:s, s:o, s:o}", "pool", &device->pool, "device",
+                           &device->device, "shareId", &share_id, "cdi", &cdi) < 0 ||
+            reading_text_or_empty(at, share_id, "shareId", &device->share_id) < 0 ||
+            reading_texts_of(at, cdi, "cdi", &device->cdi, &device->n_cdi) < 0)
             return -1;
     }
     return 0;
 }
 
-static void free_users(Checkpoint__V1__Claim *row)
+static void free_lists(Checkpoint__V1__Claim *row)
 {
     for (size_t i = 0; i < row->n_users; i++)
         free(row->users[i]);
     free(row->users);
+    for (size_t i = 0; i < row->n_former; i++) {
+        free(row->former[i]->cdi);
+        free(row->former[i]);
+    }
+    free(row->former);
 }
 
 /* Without a time there is no boot that it is of. */
@@ -74,20 +107,21 @@ static int read_prepared(const struct reading *at, const json_t *prepared, const
     return 0;
 }
 
-/* Earlier releases wrote neither unanswered, moved nor alone. */
+/* Earlier releases wrote neither unanswered, moved, alone nor former. */
 int document_read_claim(const struct reading *at, json_t *value)
 {
     Checkpoint__V1__Claim row = CHECKPOINT__V1__CLAIM__INIT;
-    const json_t *name_space, *name, *answer, *users, *prepared, *boot;
+    const json_t *name_space, *name, *answer, *users, *former = NULL, *prepared, *boot;
     int sent, unanswered = 0, moved = 0, local, alone = 0, rc;
     char *text;
 
-    if (reading_unpack(at, value,
-                       "{s:s, s:s, s:o, s:o, s:s, s:o, s:b, s?b, s?b, s:b, s?b, s:o, s:o, s:o}",
-                       "uid", &row.uid, "driver", &row.driver, "namespace", &name_space, "name",
-                       &name, "state", &row.state, "answer", &answer, "sent", &sent, "unanswered",
-                       &unanswered, "moved", &moved, "local", &local, "alone", &alone, "users",
-                       &users, "preparedMs", &prepared, "preparedBoot", &boot) < 0 ||
+    if (reading_unpack(
+            at, value,
+            "{s:s, s:s, s:o, s:o, s:s, s:o, s:b, s?b, s?b, s:b, s?b, s:o, s?o, s:o, s:o}", "uid",
+            &row.uid, "driver", &row.driver, "namespace", &name_space, "name", &name, "state",
+            &row.state, "answer", &answer, "sent", &sent, "unanswered", &unanswered, "moved",
+            &moved, "local", &local, "alone", &alone, "users", &users, "former", &former,
+            "preparedMs", &prepared, "preparedBoot", &boot) < 0 ||
         reading_text_or_empty(at, name_space, "namespace", &row.namespace_) < 0 ||
         reading_text_or_empty(at, name, "name", &row.name) < 0 ||
         reading_text_or_empty(at, answer, "answer", &text) < 0 ||
@@ -100,11 +134,13 @@ int document_read_claim(const struct reading *at, json_t *value)
     row.alone = alone;
     row.has_response = !json_is_null(answer);
     rc = read_users(at, users, &row);
+    if (rc == 0)
+        rc = read_former(at, former, &row);
     if (rc == 0 && base64_decode(text, &row.response.data, &row.response.len) < 0)
         rc = reading_wrong(at, "answer is no Base64");
     if (rc == 0)
         reading_add_row(at, DEVICEMGR_RECORD_CLAIM, row.uid, row.driver, "", &row.base);
     free(row.response.data);
-    free_users(&row);
+    free_lists(&row);
     return rc;
 }

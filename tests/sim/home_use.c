@@ -194,11 +194,23 @@ static bool has(const struct home_world *h, unsigned uid, size_t claim, bool kno
 
 /* ---- of one device ---- */
 
-/* Whether another may have it, too, as the shim was told. */
+/* Whether another may have it, too, as the shim was told; what it had before as it has the other. */
 static bool is_shared(const struct hw_claim *claim, unsigned device)
 {
-    return claim->said_shared || (claim->told && claim->told_device == device &&
-                                  (claim->told_admin || claim->told_shared));
+    bool former = claim->said && claim->said_device != device;
+
+    if (claim->said_shared)
+        return true;
+    return claim->told &&
+           (former ? claim->told_admin
+                   : claim->told_device == device && (claim->told_admin || claim->told_shared));
+}
+
+/* The shim knows that it has the device by the claim, whatever that has by now. */
+static bool has_by(const struct home_world *h, const struct hw_use *use, size_t index)
+{
+    return use->known[index] && is_running(h->pods, use) &&
+           home_shim_row_has(h, use->claims[index], use->sandbox);
 }
 
 /* Whether the use is of the same device by another claim. */
@@ -212,13 +224,26 @@ static bool meets(const struct home_world *h, size_t claim, const struct hw_use 
         return false;
     if (may)
         return use->device[index] == device || h->claims[other].said_device == device;
-    return use->known[index] && is_running(h->pods, use) && use->device[index] == device &&
-           has_device(h, other, device) && is_as_told(h, claim);
+    return has_by(h, use, index) && use->device[index] == device && is_as_told(h, claim);
 }
 
 static bool is_told(const struct hw_claim *claim, bool may)
 {
     return claim->told || claim->alone || (may && claim->told_alone);
+}
+
+/* Whether its name may be of another claim's device, as the shim knows it; `may`: for certain. */
+static bool is_ambiguous(const struct home_world *h, size_t claim, bool may)
+{
+    size_t driver = h->claims[claim].driver;
+    unsigned device = h->claims[claim].given;
+
+    for (size_t i = 0; h->drivers[driver].same_names && i < h->claims_len; i++) {
+        if (i != claim && h->claims[i].driver == driver && h->claims[i].said_device == device &&
+            (!may || has_device(h, i, device)))
+            return true;
+    }
+    return false;
 }
 
 static enum hw_held held_by(const struct home_world *h, size_t claim, size_t other, bool may)
@@ -229,7 +254,7 @@ static enum hw_held held_by(const struct home_world *h, size_t claim, size_t oth
         return HW_SHARED;
     if (!is_told(is, may) || !is_told(theirs, may))
         return HW_UNKNOWN;
-    return h->drivers[is->driver].same_names ? HW_AMBIGUOUS : HW_HELD;
+    return is_ambiguous(h, claim, may) ? HW_AMBIGUOUS : HW_HELD;
 }
 
 /* ---- of what devices are made of ---- */
@@ -242,7 +267,7 @@ static unsigned devices_of(const struct home_world *h, const struct hw_use *use,
     const struct hw_claim *is = &h->claims[claim];
     unsigned given = use->device[index], mask = 0;
 
-    if (!may && (!use->known[index] || !is_running(h->pods, use) || !has_device(h, claim, given)))
+    if (!may && !has_by(h, use, index))
         return 0;
     if (!is_shared(is, given))
         mask = 1U << given;

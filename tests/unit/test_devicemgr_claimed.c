@@ -854,6 +854,128 @@ static void what_the_cluster_said_before_a_restart_counts(void **state)
     }
 }
 
+/* The kubelet has asked for the claim once more, and its driver has answered another device, which it
+ * is allocated by now. */
+static void prepared_anew(struct world *w, uint64_t number, const char *uid, const char *device)
+{
+    const char *end = strchr(device, ':');
+    char name[32];
+
+    snprintf(name, sizeof name, "%.*s", (int)(end - device), device);
+    prepare(w, number, uid);
+    while (w->pending)
+        committed(w);
+    ignore_all(w);
+    claim_answered(w, device);
+    claim_allocated(w, uid, "p", name);
+    while (w->pending)
+        committed(w);
+    ignore_all(w);
+}
+
+#define C1_GPU_1 "example.com/dev=c1-1 example.com/dev=all"
+
+/* As of a named claim whose pod was deleted by force: it is allocated anew for another pod, and the
+ * kubelet, which has restarted, prepares it anew. */
+static void what_a_claim_had_before_is_with_whom_it_runs(void **state)
+{
+    struct world *w = *state;
+
+    of_two_pods(w);
+    both_known(w);
+    prepared_anew(w, 8, "c1", "gpu-1:c1-1+all");
+    for (int i = 0; i < 2; i++) {
+        assert_true(create_named(w, 9, "u2", C2_GPU_0, ""));
+        expect_with(w, "verdict 9 refused 14", "device gpu-0 of claim c2",
+                    "container \"main\" of pod ns/u1", NULL);
+        world_restart(w);
+        ignore_all(w);
+        driver_up(w, 1, DRIVER);
+        claim_allocated(w, "c2", "p", "gpu-0");
+        claim_allocated(w, "c1", "p", "gpu-1");
+        runtime_cdi(w, DEVICEMGR_CDI_READ);
+    }
+    assert_passes(w, "u3", C1_GPU_1); /* what it has now is free */
+    sandbox_stopped(w, "s-u3");
+    assert_passes(w, "u1", C1_GPU_1); /* made again */
+    world_restart(w);
+    ignore_all(w);
+    driver_up(w, 1, DRIVER);
+    both_known(w);
+    assert_passes(w, "u2", C2_GPU_0);
+}
+
+/* Its pod has the claim, and has had another device by it. */
+static void who_has_a_claim_with_what_it_had_before_has_not_what_it_has_now(void **state)
+{
+    struct world *w = *state;
+
+    of_two_pods(w);
+    assert_passes(w, "u2", C2_GPU_1);
+    claim_allocated(w, "c2", "p", "gpu-1");
+    prepared_anew(w, 8, "c1", "gpu-1:c1-1+all");
+    assert_true(create_named(w, 9, "u1", C1_GPU_1, ""));
+    expect_with(w, "verdict 9 refused 14", "device gpu-1 of claim c1",
+                "container \"main\" of pod ns/u2", NULL);
+}
+
+static void what_was_shared_or_looked_at_before_is_in_nobodys_way(void **state)
+{
+    struct world *w = *state;
+
+    driver_up(w, 1, DRIVER);
+    runtime_cdi(w, DEVICEMGR_CDI_READ);
+    claim_prepared(w, 5, "c1", "*gpu-0:c1-0+all");
+    claim_prepared(w, 6, "c2", "*gpu-0:c2-0+all");
+    claim_prepared(w, 7, "c3", "gpu-0:c3-0+all");
+    assert_passes(w, "u1", C1_GPU_0);
+    assert_passes(w, "u3", "example.com/dev=c3-0 example.com/dev=all");
+    claim_allocated(w, "c2", "p", "gpu-0");
+    prepared_anew(w, 8, "c1", "gpu-1:c1-1+all");
+    prepared_anew(w, 9, "c3", "gpu-2:c3-2+all");
+    allocate_as(w, "c3", "gpu-2", true);
+    while (w->pending)
+        committed(w);
+    ignore_all(w);
+    claim_prepared(w, 10, "c4", "gpu-0:c4-0+all");
+    claim_allocated(w, "c4", "p", "gpu-0");
+    logged(w, "");
+    assert_passes(w, "u2", C2_GPU_0);
+    assert_int_equal(logged(w, "may still be used"), 0);
+    sandbox_stopped(w, "s-u2");
+    assert_passes(w, "u4", "example.com/dev=c4-0 example.com/dev=all");
+    assert_int_equal(logged(w, "may still be used"), 0);
+    sandbox_stopped(w, "s-u4");
+    allocate_as(w, "c3", "gpu-2", false);
+    assert_true(create_named(w, 11, "u4", "example.com/dev=c4-0 example.com/dev=all", ""));
+}
+
+static void what_a_claim_had_before_is_drawn_on(void **state)
+{
+    struct world *w = *state;
+
+    parts_told(w);
+    part_of(w, 1, "c1", "b:c1");
+    part_of(w, 3, "c3", "c:c3");
+    part_of(w, 4, "c4", "a:c4");
+    assert_passes(w, "u1", PART("c1"));
+    prepared_anew(w, 5, "c1", "a:c1-a");
+    claim_allocated(w, "c3", "p", "c");
+    claim_allocated(w, "c4", "p", "a");
+    assert_passes(w, "u3", PART("c3")); /* 5 and 4 of 10 */
+    assert_true(create_named(w, 7, "u4", PART("c4"), ""));
+    expect_with(w, "verdict 7 refused 14", "container \"main\" of pod ns/u1, which has device b",
+                NULL);
+    ignore_all(w);
+    sandbox_stopped(w, "s-u3");
+    prepared_anew(w, 8, "c1", "b:c1-b");
+    assert_passes(w, "u2", PART("c1-b"));
+    assert_passes(w, "u3", PART("c3")); /* what two have by now and from before is drawn once */
+    sandbox_stopped(w, "s-u1");
+    sandbox_stopped(w, "s-u2");
+    assert_passes(w, "u4", PART("c4"));
+}
+
 /* When no pod is to use a claim any more its allocation is taken back, and the claim stays: that no pod
  * runs with its device says nobody. */
 static void what_is_allocated_no_more_is_with_whom_it_runs(void **state)
@@ -1145,6 +1267,10 @@ int main(void)
         CLAIMS_TEST(who_waits_for_that_may_be_over),
         CLAIMS_TEST(who_had_it_before_a_restart_is_asked_for),
         CLAIMS_TEST(what_the_cluster_said_before_a_restart_counts),
+        CLAIMS_TEST(what_a_claim_had_before_is_with_whom_it_runs),
+        CLAIMS_TEST(who_has_a_claim_with_what_it_had_before_has_not_what_it_has_now),
+        CLAIMS_TEST(what_was_shared_or_looked_at_before_is_in_nobodys_way),
+        CLAIMS_TEST(what_a_claim_had_before_is_drawn_on),
         CLAIMS_TEST(what_is_allocated_no_more_is_with_whom_it_runs),
         CLAIMS_TEST(what_the_cluster_says_of_one_that_runs_is_stored),
         CLAIMS_TEST(it_is_prepared_anew),

@@ -670,6 +670,7 @@ static void a_claim_comes_back_as_it_was(void **state)
 {
     static const uint8_t response[] = {0x0a, 0x04, 0x1a,
                                        0x02, 'g',  '0'}; /* a device of this name */
+    static const uint8_t earlier[] = {0x0a, 0x07, 0x1a, 0x02, 'g', '1', 0x22, 0x01, 'n'};
     struct claims table = {0}, again = {0}, other = {0}, ahead = {0};
     struct devicemgr_record record;
     struct claim *claim;
@@ -680,10 +681,13 @@ static void a_claim_comes_back_as_it_was(void **state)
     (void)state;
     claim = claims_add(&table, "c1", "d.com", "ns", "gpu");
     claim_set_state(claim, CLAIM_SENT, 3);
+    assert_true(claims_set_response(&table, claim, earlier, sizeof earlier));
+    assert_true(claim_add_user(claim, "s1", "main", "ns/web", "u1", 5));
+    assert_true(claim_add_user(claim, "s1", "side", "ns/web", "u1", 5));
     assert_true(claims_set_response(&table, claim, response, sizeof response));
     claim_set_local(claim);
     claim_set_alone(claim);
-    assert_true(claim_add_user(claim, "s1", "main", "ns/web", "u1", 5));
+    assert_true(claim_add_user(claim, "s1", "main", "ns/web", "u1", 5));  /* with what it has now */
     assert_false(claim_add_user(claim, "s1", "main", "ns/web", "u1", 6)); /* once */
     claim_set_prepared(claim, 4);
     claim_set_state(claim, CLAIM_PREPARED, 4);
@@ -702,7 +706,14 @@ static void a_claim_comes_back_as_it_was(void **state)
     assert_int_equal(is->devices.len, 1);
     assert_string_equal(is->devices.v[0].device, "g0");
     assert_true(is->sent && is->local && is->alone);
-    assert_int_equal(is->users_len, 1);
+    assert_int_equal(is->users_len, 2);
+    assert_false(is->users[0].former);
+    assert_true(is->users[1].former);
+    assert_int_equal(is->former.len, 1);
+    assert_string_equal(is->former.v[0].device, "g1");
+    assert_null(is->former.v[0].share_id);
+    assert_int_equal(is->former.v[0].cdi.len, 1);
+    assert_string_equal(is->former.v[0].cdi.v[0], "n");
     assert_string_equal(is->users[0].sandbox_id, "s1");
     assert_string_equal(is->users[0].container, "main");
     assert_string_equal(is->users[0].pod_uid, "u1");

@@ -107,6 +107,40 @@ static void so_is_one_that_has_the_same_names(void **state)
     }
 }
 
+/* What counts is what it was asked for with, of a claim that has others by now. */
+static void so_it_is_by_what_the_claim_had_before(void **state)
+{
+    static const struct {
+        const char *anew;
+        const char *answer;
+    } cases[] = {{"gpu-1:own", "gpu-0"}, {"gpu-0:own", "gpu-2:other"}};
+
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        bool alike = i == 0;
+        struct world *w = *state;
+
+        driver_up(w, 1, DRIVER);
+        claim_prepared(w, 5, "c1", "gpu-0");
+        claim_prepared(w, 6, "c2", cases[i].answer);
+        assert_false(create_with(w, "u1", "main", "example.com/dev=gpu-0"));
+        expect_stored(w, "commit claim c1 *");
+        ignore_all(w);
+        prepare(w, 7, "c1");
+        expect_stored(w, "commit claim c1 *");
+        expect(w, "prepare c1 *");
+        claim_answered(w, cases[i].anew);
+        expect_stored(w, "commit claim c1 *");
+        ignore_all(w);
+        pass(w, CLAIM_USER_COMES_MS);
+        unprepare(w, 8, "c1");
+        if (alike)
+            expect_stored(w, "commit claim c1 *");
+        expect(w, alike ? "unprepare c1 *" : "list");
+        world_teardown(state);
+        claims_setup(state);
+    }
+}
+
 static void what_the_list_does_not_show_uses_nothing(void **state)
 {
     struct world *w = *state;
@@ -383,6 +417,7 @@ int main(void)
         CLAIMS_TEST(one_that_another_pod_uses_is_not_unprepared),
         CLAIMS_TEST(one_that_may_have_it_by_another_claim_is_in_nobodys_way),
         CLAIMS_TEST(so_is_one_that_has_the_same_names),
+        CLAIMS_TEST(so_it_is_by_what_the_claim_had_before),
         CLAIMS_TEST(what_the_list_does_not_show_uses_nothing),
         CLAIMS_TEST(a_list_that_was_asked_for_before_says_nothing),
         CLAIMS_TEST(one_that_may_be_in_the_making_counts),

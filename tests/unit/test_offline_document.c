@@ -56,12 +56,14 @@ static const char TEXT[] =
     "  \"name\": \"claim\", \"state\": \"prepared\", \"answer\": \"Zm9vYmE=\","
     "  \"sent\": true, \"unanswered\": true, \"moved\": true, \"local\": true, \"alone\": true,"
     "  \"users\": [{\"sandbox\": \"s\", \"container\": \"main\","
-    "   \"pod\": \"ns/web\", \"podUid\": \"p\"}], \"preparedMs\": 77, \"preparedBoot\": "
-    "\"a-boot\"},"
+    "   \"pod\": \"ns/web\", \"podUid\": \"p\", \"former\": true}], \"former\": [{\"pool\": \"p0\","
+    "   \"device\": \"d0\", \"shareId\": \"s\", \"cdi\": [\"v.com/d=d0\", \"v.com/d=all\"]}, "
+    "{\"pool\": \"p0\", \"device\": \"d1\","
+    "   \"shareId\": null, \"cdi\": []}], \"preparedMs\": 77, \"preparedBoot\": \"a-boot\"},"
     "  {\"uid\": \"d\", \"driver\": \"d.com\", \"namespace\": null, \"name\": null,"
     "   \"state\": \"sent\", \"answer\": null, \"sent\": false, \"unanswered\": false,"
     "   \"moved\": false, \"local\": false, \"alone\": false,"
-    "   \"users\": [], \"preparedMs\": null, \"preparedBoot\": null}],"
+    "   \"users\": [], \"former\": [], \"preparedMs\": null, \"preparedBoot\": null}],"
     " \"endings\": [{\"uid\": \"p\", \"namespace\": \"ns\", \"name\": \"web\","
     "  \"state\": \"stopping\", \"asks\": [{\"asker\": \"operator\", \"token\": 0,"
     "   \"askedMs\": 0, \"graceMs\": null, \"orLess\": false, \"here\": true,"
@@ -122,16 +124,12 @@ static json_t *back(const struct document *document)
 /* What earlier releases did not write, of that which has `beside`; and what it is without it. */
 static const struct later {
     const char *beside, *key, *value;
-} LATER[] = {{"users", "unanswered", "false"},
-             {"users", "moved", "false"},
-             {"users", "alone", "false"},
-             {"preStart", "noExecute", "[]"},
-             {"preStart", "noExecuteBoot", "null"},
-             {"asks", "earlierBoot", "false"},
-             {"asker", "askedMs", "0"},
-             {"asker", "orLess", "false"},
-             {"asker", "told", "false"},
-             {"pod", "podUid", "null"}};
+} LATER[] = {{"users", "unanswered", "false"}, {"users", "moved", "false"},
+             {"users", "alone", "false"},      {"users", "former", "[]"},
+             {"preStart", "noExecute", "[]"},  {"preStart", "noExecuteBoot", "null"},
+             {"asks", "earlierBoot", "false"}, {"asker", "askedMs", "0"},
+             {"asker", "orLess", "false"},     {"asker", "told", "false"},
+             {"pod", "podUid", "null"},        {"pod", "former", "false"}};
 #define LATER_LEN (sizeof LATER / sizeof LATER[0])
 
 static void add_later(json_t *value)
