@@ -175,7 +175,8 @@ static void start_parts(struct host *host)
         registrar_begin_anew(host->store);
     host->registrar =
         registrar_start(loop, config->plugin_dir, host->store, &EVENTS_OF_REGISTRAR, host);
-    host->clients = plugin_clients_new(loop, config->plugin_dir, &EVENTS_OF_PLUGINS, host);
+    host->clients =
+        plugin_clients_new(loop, config->plugin_dir, host->store, &EVENTS_OF_PLUGINS, host);
     if (config->dra.enabled)
         host->drivers = drivers_start(host);
     host->builtins =

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/socket.h>
 
 #define uthash_fatal(message) abort()
 #include <uthash.h>
@@ -11,6 +12,7 @@
 #include "cri-proto/methods.h"
 #include "shim/must.h"
 #include "shim/path.h"
+#include "shim/plugins/left_streams.h"
 #include "shim/plugins/limits.h"
 #include "shim/plugins/plugin_socket.h"
 #include "shim/rpc/message.h"
@@ -47,6 +49,8 @@ struct plugin_client {
     struct rpc_channel *channel;
     struct rpc_channel *extra[EXTRA_MAX]; /* for calls that `channel` takes no more; NULL: none */
     ProtobufCMessage *options;
+    bool listed;
+    char *left; /* the name by which its stream is left to the next process; NULL: it is not */
 };
 
 struct plugin_clients {
@@ -56,7 +60,8 @@ struct plugin_clients {
     void *user;
     struct plugin_client *clients;
     struct numbered_calls calls;
-    size_t shared;            /* PLUGINS_SHARED_BYTES, less what is drawn */
+    size_t shared; /* PLUGINS_SHARED_BYTES, less what is drawn */
+    struct left_streams *left;
     struct stopping stopping; /* of clients, while there are any, and the calls */
 };
 
@@ -183,9 +188,26 @@ static void on_client_timer_closed(uv_handle_t *handle)
     stopping_part(&set->stopping);
 }
 
+/* What is known of it by now comes by its own stream, with the first list. */
+static void on_left_list(void *user, const char *path, const V1beta1__ListAndWatchResponse *list)
+{
+    struct plugin_clients *set = user;
+    struct plugin_client *client, *next;
+
+    HASH_ITER(hh, set->clients, client, next)
+    {
+        if (client->listed && strcmp(client->path, path) == 0) {
+            set->ops->list(set->user, client->number, list);
+            return; /* which may have closed others */
+        }
+    }
+}
+
 struct plugin_clients *plugin_clients_new(uv_loop_t *loop, const char *plugin_dir,
+                                          struct fd_store *store,
                                           const struct plugin_clients_ops *ops, void *user)
 {
+    static const struct left_streams_ops left_ops = {.list = on_left_list};
     struct plugin_clients *set = must(calloc(1, sizeof *set));
 
     set->loop = loop;
@@ -195,6 +217,7 @@ struct plugin_clients *plugin_clients_new(uv_loop_t *loop, const char *plugin_di
     set->shared = PLUGINS_SHARED_BYTES;
     numbered_calls_init(&set->calls, loop, on_call_ended, set, "the plugin's connection is gone");
     set->stopping = (struct stopping){.parts = 1, .free = set_free, .thing = set};
+    set->left = left_streams_new(loop, store, &set->shared, &left_ops, set);
     return set;
 }
 
@@ -234,7 +257,9 @@ static void on_list(struct rpc_call *rpc, const ProtobufCMessage *message, void 
 {
     struct plugin_client *client = user;
 
-    (void)rpc;
+    if (!client->listed)
+        client->left = left_streams_put(client->set->left, client->path, rpc);
+    client->listed = true;
     client->set->ops->list(client->set->user, client->number,
                            (const V1beta1__ListAndWatchResponse *)message);
 }
@@ -432,13 +457,26 @@ void plugin_clients_open(struct plugin_clients *clients, uint64_t endpoint, cons
     uv_timer_start(&client->timer, on_dial, 0, 0);
 }
 
+/* Its calls end without a callback. One that is left to nobody ends for the plugin, too. */
+static void close_channel(const struct plugin_client *client, struct rpc_channel *channel)
+{
+    int fd = client->left && channel ? rpc_channel_fd(channel) : -1;
+
+    if (fd >= 0)
+        shutdown(fd, SHUT_RDWR);
+    rpc_channel_close(channel);
+}
+
 static void client_close(struct plugin_client *client)
 {
     HASH_DELETE(hh, client->set->clients, client);
     numbered_calls_drop(&client->set->calls, client->channel);
-    rpc_channel_close(client->channel); /* ends its calls without a callback */
+    close_channel(client, client->channel);
     for (int i = 0; i < EXTRA_MAX; i++)
-        rpc_channel_close(client->extra[i]);
+        close_channel(client, client->extra[i]);
+    if (client->left)
+        left_streams_forget(client->set->left, client->left);
+    free(client->left);
     options_free(client->options);
     uv_close((uv_handle_t *)&client->timer, on_client_timer_closed);
 }
@@ -460,7 +498,10 @@ void plugin_clients_stop(struct plugin_clients *clients, void (*done)(void *user
     clients->stopping.user = user;
     HASH_ITER(hh, clients->clients, client, next)
     {
+        free(client->left); /* what is left stays so */
+        client->left = NULL;
         client_close(client);
     }
+    left_streams_free(clients->left);
     numbered_calls_stop(&clients->calls, stopping_part, &clients->stopping);
 }

@@ -21,6 +21,7 @@
 #include <uv.h>
 
 #include "cri-proto/deviceplugin_v1beta1.pb-c.h"
+#include "shim/fd_store.h"
 
 /* A plugin may listen a moment after it registers; the kubelet waits that long
  * (pkg/kubelet/cm/devicemanager/plugin/v1beta1/client.go, dial). */
@@ -46,8 +47,11 @@ struct plugin_clients_ops {
     void (*prestarted)(void *user, uint64_t call, int code, const char *message);
 };
 
-/* `plugin_dir` is copied, `ops` and `user` are borrowed until the set is stopped. */
+/* `plugin_dir` is copied, `store` (NULL: none), `ops` and `user` are borrowed until the set is
+ * stopped. Streams of lists are left to the next process there (left_streams.h): what comes on
+ * those of the process before is list() of the endpoint that is at the same socket. */
 struct plugin_clients *plugin_clients_new(uv_loop_t *loop, const char *plugin_dir,
+                                          struct fd_store *store,
                                           const struct plugin_clients_ops *ops, void *user);
 
 /*

@@ -94,6 +94,12 @@ static void call_abort(struct rpc_call *call, int code, const char *text)
     call_end(call, code, text);
 }
 
+int rpc_call_stream(const struct rpc_call *call, int32_t *stream_id)
+{
+    *stream_id = call->stream_id;
+    return call->headers_sent ? link_fd(&call->channel->link) : UV_ENOTCONN;
+}
+
 void rpc_call_cancel(struct rpc_call *call)
 {
     if (!call || call->state == CALL_OVER)

@@ -113,6 +113,11 @@ void rpc_channel_set_budget(struct rpc_channel *channel, struct message_budget *
     channel->link.budget = budget;
 }
 
+int rpc_channel_fd(const struct rpc_channel *channel)
+{
+    return link_fd(&channel->link);
+}
+
 bool rpc_channel_takes_calls(const struct rpc_channel *channel)
 {
     return link_usable(&channel->link) && channel->calls_len < RPC_CALLS_MAX &&

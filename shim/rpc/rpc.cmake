@@ -16,6 +16,7 @@ add_library(shim_rpc STATIC
     ${CMAKE_CURRENT_LIST_DIR}/message.c
     ${CMAKE_CURRENT_LIST_DIR}/numbered.c
     ${CMAKE_CURRENT_LIST_DIR}/pulse.c
+    ${CMAKE_CURRENT_LIST_DIR}/resume.c
     ${CMAKE_CURRENT_LIST_DIR}/server.c
     ${CMAKE_CURRENT_LIST_DIR}/socket_file.c
     ${CMAKE_CURRENT_LIST_DIR}/status.c

@@ -107,6 +107,9 @@ void rpc_channel_set_pings(struct rpc_channel *channel, uint64_t every_ms);
  * call. */
 void rpc_channel_set_budget(struct rpc_channel *channel, struct message_budget *budget);
 
+/* The connection's descriptor, the channel's; a negative uv error: it is not connected. */
+int rpc_channel_fd(const struct rpc_channel *channel) __attribute__((warn_unused_result));
+
 /* Whether a call may be made on it: it is not lost, the server has not said that it takes no more
  * (as far as is known), and fewer than RPC_CALLS_MAX are open. */
 bool rpc_channel_takes_calls(const struct rpc_channel *channel);
@@ -139,6 +142,25 @@ struct rpc_call *rpc_channel_call(struct rpc_channel *channel, const char *path,
                                   const ProtobufCMessage *request,
                                   const ProtobufCMessageDescriptor *response, int stream,
                                   uint64_t deadline_ms, const struct rpc_call_ops *ops, void *user);
+
+/*
+ * Goes on with a server stream that a process before this one had on the channel's connection, which
+ * was kept open since (fd_store.h): messages that were sent meanwhile follow. It is the first call on
+ * a channel of rpc_channel_open_fd(), before its loop runs, and the only one that there may be;
+ * `stream_id` is what rpc_call_stream() said of it then, when its first message had come. Nothing is
+ * sent. Who had died inside of a message, or while another call was being answered there, has left
+ * what cannot be read: the connection is lost then, as with any server that breaks the protocol.
+ * NULL: it cannot be; the rest as of rpc_channel_call().
+ */
+struct rpc_call *rpc_channel_resume(struct rpc_channel *channel, int32_t stream_id,
+                                    const char *path, const ProtobufCMessage *request,
+                                    const ProtobufCMessageDescriptor *response,
+                                    const struct rpc_call_ops *ops, void *user);
+
+/* The descriptor of the connection that the call is on, which stays its channel's, and its stream there
+ * (RFC 9113, 5.1.1). A negative uv error: it was not sent. */
+int rpc_call_stream(const struct rpc_call *call, int32_t *stream_id)
+    __attribute__((warn_unused_result));
 
 /* RST_STREAM(CANCEL); no callback follows, the call is gone. Accepts NULL. May be called from any
  * callback, also from the call's own, where it does nothing in done(). */

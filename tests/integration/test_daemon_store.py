@@ -3,6 +3,7 @@ leads nowhere, who watches them sees nothing, and a plugin need not register ane
 
 import ctypes
 import os
+import queue
 import socket
 import struct
 import threading
@@ -109,7 +110,11 @@ def test_killed_no_name_vanishes(kept, manager, closing):
     assert kept.log().count(": goes on") == 10 * len(PLACES)
 
 
-def test_a_plugin_sees_nothing(kept, runtime, make_plugin, make_client, closing):
+def left_streams(names):
+    return {name for name in names if name.startswith("plugin/")}
+
+
+def test_a_plugin_sees_nothing(kept, manager, runtime, make_plugin, make_client, closing):
     """It looks at kubelet.sock and registers whenever that is made anew: it need not. The daemon
     dials its endpoint again and gives out what it lists."""
     plugin = make_plugin(kept, GPU, ["g0", "g1"])
@@ -119,8 +124,8 @@ def test_a_plugin_sees_nothing(kept, runtime, make_plugin, make_client, closing)
     for count in range(2, 5):
         kept.kill()
         kept.start()
-        plugin.wait_calls("ListAndWatch", count)
-        wait_until(lambda: plugin.stream_count() == 1, "the stream of the dead daemon is over")
+        manager.wait_names(lambda names, count=count: len(left_streams(names)) == count)
+        assert plugin.stream_count() == count  # those of the dead daemons are listened to, too
     plugin.set_devices(["g0", "g1", "g2"])
     client = make_client(kept)
     for name in "mail", "news":
@@ -129,6 +134,76 @@ def test_a_plugin_sees_nothing(kept, runtime, make_plugin, make_client, closing)
     assert watch.names() == []
     (kept.plugin_dir / "kubelet.sock").unlink()
     wait_until(lambda: "kubelet.sock" in watch.names(), "a removed name is seen by the watch")
+
+
+class OneChannelPlugin(Plugin):
+    """As those in Go are written: each ListAndWatch waits at one channel, which serves who came first, and none
+    looks whether its caller is still there."""
+
+    def __init__(self, *args):
+        super().__init__(*args)
+        self._changes, self._over = queue.Queue(), False
+
+    def set_devices(self, devices):
+        self.devices = self._device_map(devices)
+        self._changes.put(None)
+
+    def stop(self):
+        self._over = True
+        for _ in range(64):
+            self._changes.put(None)
+        super().stop()
+        self._changes, self._over = queue.Queue(), False
+
+    def _list_and_watch(self, _request, _context):
+        changes = self._changes
+        yield self._list()
+        while changes.get() is None and not self._over:
+            yield self._list()
+
+
+def test_what_a_plugin_says_next_is_heard_after_a_death(kept, manager, closing):
+    """Though it says so on the stream that it opened first, which was a dead daemon's; however often one died."""
+    plugin = closing(OneChannelPlugin(kept.plugin_dir, GPU, ["g0", "g1", "g2", "g3", "g4", "g5"]))
+    plugin.start()
+    kept.wait_log("6 of 6 devices healthy")
+    kept.wait_plugins_stored()
+    for count in range(2, 5):
+        kept.kill()
+        kept.start()
+        manager.wait_names(lambda names, count=count: len(left_streams(names)) == count)
+    for well in range(5, -1, -1):  # those of all four streams, and some once more
+        plugin.set_devices({f"g{i}": i < well for i in range(6)})
+        kept.wait_log(f"{well} of 6 devices healthy")
+    plugin.stop()
+    manager.wait_names(lambda names: not left_streams(names))
+    plugin.set_devices(["g0"])
+    plugin.start()
+    kept.wait_log("1 of 1 devices healthy")
+
+
+def test_a_plugin_has_few_of_such_streams(kept, manager, make_plugin):
+    """It may have a thread for each call, and not many: those of more than four dead daemons are ended."""
+    plugin = make_plugin(kept, GPU, ["g0"])
+    kept.wait_log("1 of 1 devices healthy")
+    for count in range(2, 10):
+        kept.kill()
+        kept.start()
+        manager.wait_names(lambda names, most=min(count, 5): len(left_streams(names)) == most)
+        wait_until(lambda: plugin.stream_count() == min(count, 5), "the others have ended")
+
+
+def test_a_stream_goes_on_over_a_restart_that_a_plugin_does_not_see(kept, manager, closing):
+    """It does not look at kubelet.sock, which is a new one then."""
+    plugin = closing(OneChannelPlugin(kept.plugin_dir, GPU, ["g0", "g1"]))
+    plugin.start()
+    kept.wait_log("2 of 2 devices healthy")
+    kept.wait_plugins_stored()
+    kept.terminate()
+    kept.start()
+    plugin.wait_calls("ListAndWatch", 2)
+    plugin.set_devices({"g0": True, "g1": False})
+    kept.wait_log("1 of 2 devices healthy")
 
 
 @pytest.mark.parametrize("how", ["damaged", "removed"])

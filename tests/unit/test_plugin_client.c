@@ -130,7 +130,7 @@ static int setup(void **state)
     struct fixture *f = calloc(1, sizeof *f);
 
     f->world = world_new();
-    f->clients = plugin_clients_new(&f->world->loop, f->world->dir, &OPS, f);
+    f->clients = plugin_clients_new(&f->world->loop, f->world->dir, NULL, &OPS, f);
     *state = f;
     return 0;
 }

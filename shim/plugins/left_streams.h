@@ -1,0 +1,45 @@
+/*
+ * Lists of plugins on streams that a process before this one had opened. Plugins in Go wait for
+ * what changes at one channel, whoever has called ListAndWatch, and do not look whether their
+ * caller is there: the stream of a process that died takes the next change, which would be lost
+ * with it. So its connection is kept by the service manager (fd_store.h), over a kill -9 and a
+ * restart, and the next process listens there, too, until the plugin ends it. Two changes within
+ * the same moment, told on two streams, may come in another order, and the former stand until the
+ * next one.
+ */
+#ifndef SHIM_PLUGINS_LEFT_STREAMS_H
+#define SHIM_PLUGINS_LEFT_STREAMS_H
+
+#include <stddef.h>
+
+#include <uv.h>
+
+#include "cri-proto/deviceplugin_v1beta1.pb-c.h"
+#include "shim/fd_store.h"
+#include "shim/rpc/rpc.h"
+
+/* Of one plugin, more are ended: it may have a thread for each call, and few of them. */
+#define LEFT_STREAMS_MAX 4
+
+struct left_streams;
+
+struct left_streams_ops {
+    /* The plugin at the socket `path` has sent a list; borrowed until return. */
+    void (*list)(void *user, const char *path, const V1beta1__ListAndWatchResponse *list);
+};
+
+/* Listens at what was left here. `store` (NULL: none), `shared` (PLUGINS_SHARED_BYTES' rest), `ops`
+ * and `user` are borrowed until the end. */
+struct left_streams *left_streams_new(uv_loop_t *loop, struct fd_store *store, size_t *shared,
+                                      const struct left_streams_ops *ops, void *user);
+
+/* All is left to the next process, and no callback runs any more; the loop has to run once. */
+void left_streams_free(struct left_streams *left);
+
+/* The stream of a call, of which a list has come, is to be left to the next process. The name under
+ * which it is kept, which the caller frees; NULL: it is not, as if its path does not fit a name. */
+char *left_streams_put(struct left_streams *left, const char *path, const struct rpc_call *call);
+/* It is not to be left any more. The connection is ended by shutdown(2) before. */
+void left_streams_forget(struct left_streams *left, const char *name);
+
+#endif
