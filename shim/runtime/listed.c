@@ -7,7 +7,34 @@ bool listed_may_run(Runtime__V1__ContainerState state)
     return state != RUNTIME__V1__CONTAINER_STATE__CONTAINER_EXITED;
 }
 
+/* What is in an item's fields that repeat: labels and annotations. */
+static size_t pairs_of(const ProtobufCMessage *item)
+{
+    const ProtobufCMessageDescriptor *kind = item->descriptor;
+    size_t pairs = 0;
+
+    for (unsigned i = 0; i < kind->n_fields; i++) {
+        if (kind->fields[i].label == PROTOBUF_C_LABEL_REPEATED)
+            pairs += *(const size_t *)((const char *)item + kind->fields[i].quantifier_offset);
+    }
+    return pairs;
+}
+
 /* A list of either kind has one field, its items. */
+size_t listed_bytes(const ProtobufCMessage *list)
+{
+    const ProtobufCFieldDescriptor *field = list->descriptor->fields;
+    size_t len = *(const size_t *)((const char *)list + field->quantifier_offset);
+    ProtobufCMessage *const *items =
+        *(ProtobufCMessage *const *const *)((const char *)list + field->offset);
+    size_t pairs = 0;
+
+    for (size_t i = 0; i < len; i++)
+        pairs += pairs_of(items[i]);
+    return protobuf_c_message_get_packed_size(list) + pairs * LISTED_PAIR_BYTES;
+}
+
+/* Likewise. */
 bool listed_join(ProtobufCMessage *list, ProtobufCMessage *more)
 {
     const ProtobufCFieldDescriptor *field = list->descriptor->fields;

@@ -43,7 +43,7 @@ struct lister {
     /* The list under way: two calls, one after the other. */
     struct rpc_call *call;
     const struct rpc_status *fault; /* of what has come of it; NULL: none */
-    size_t list_bytes;              /* that have come of it */
+    size_t list_bytes;              /* that are kept of it; listed_bytes() */
     bool again;                     /* asked for meanwhile */
     bool stale;                     /* an event came meanwhile that it may not show */
     ProtobufCMessage *sandboxes;
@@ -177,24 +177,36 @@ static const struct rpc_status NO_MEMORY = {RPC_RESOURCE_EXHAUSTED, "no memory f
 static const struct rpc_status TOO_LARGE = {RPC_RESOURCE_EXHAUSTED, "it is larger than 128 MiB"};
 _Static_assert(LISTER_LIST_BYTES_MAX == 128 * 1024 * 1024, "as it is told");
 
+/* What comes of it still is passed over. */
+static void list_give_up(struct lister *lister, const struct rpc_status *fault)
+{
+    lister->fault = fault;
+    message_drop(&lister->sandboxes);
+    message_drop(&lister->containers);
+}
+
 /* A list has come, or a part of one that is streamed. */
 static void list_take(struct lister *lister, ProtobufCMessage **list,
                       const ProtobufCMessage *message)
 {
     ProtobufCMessage *copy;
+    bool kept;
 
-    lister->list_bytes += protobuf_c_message_get_packed_size(message);
-    if (lister->list_bytes > LISTER_LIST_BYTES_MAX)
-        lister->fault = &TOO_LARGE;
     if (lister->fault)
         return;
+    lister->list_bytes += listed_bytes(message);
+    if (lister->list_bytes > LISTER_LIST_BYTES_MAX) {
+        list_give_up(lister, &TOO_LARGE);
+        return;
+    }
     copy = message_copy(message);
-    if (!copy || (*list && !listed_join(*list, copy)))
-        lister->fault = &NO_MEMORY;
+    kept = copy && (!*list || listed_join(*list, copy));
     if (*list)
         message_drop(&copy);
     else
         *list = copy;
+    if (!kept)
+        list_give_up(lister, &NO_MEMORY);
 }
 
 static void list_failed(struct lister *lister, const char *method, const struct rpc_status *status)

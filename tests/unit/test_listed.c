@@ -161,6 +161,27 @@ static void each_has_its_own_annotations(void **state)
     listed_fini(&listed);
 }
 
+/* Each label and each annotation is several pieces of memory, however short it is. */
+static void what_is_kept_counts_however_short_it_is(void **state)
+{
+    static Runtime__V1__PodSandbox__LabelsEntry label =
+                                                    RUNTIME__V1__POD_SANDBOX__LABELS_ENTRY__INIT,
+                                                *labels[] = {&label};
+    size_t pods_bytes = listed_bytes(&pod_list.base);
+    size_t containers_bytes = listed_bytes(&container_list.base);
+
+    (void)state;
+    assert_int_equal(pods_bytes,
+                     protobuf_c_message_get_packed_size(&pod_list.base) + 3 * LISTED_PAIR_BYTES);
+    assert_int_equal(containers_bytes, protobuf_c_message_get_packed_size(&container_list.base) +
+                                           2 * LISTED_PAIR_BYTES);
+    pods[1].labels = labels;
+    pods[1].n_labels = 1;
+    assert_true(listed_bytes(&pod_list.base) > pods_bytes + LISTED_PAIR_BYTES);
+    pod_list.n_items = 0;
+    assert_int_equal(listed_bytes(&pod_list.base), 0);
+}
+
 /* Only one that has exited will not run (again) with its devices. */
 static void all_but_what_has_exited_may_run(void **state)
 {
@@ -215,6 +236,7 @@ int main(void)
         TEST(containers_have_what_they_are_listed_with),
         TEST(without_metadata_there_are_empty_texts),
         TEST(each_has_its_own_annotations),
+        TEST(what_is_kept_counts_however_short_it_is),
         TEST(all_but_what_has_exited_may_run),
         TEST(nothing_may_be_listed),
         TEST(without_memory_there_is_nothing_to_free),

@@ -365,6 +365,23 @@ static void where_the_runtime_has_no_streams_the_list_fails(void **state)
     WAIT(f->world, f->listed == 1);
 }
 
+/* Of what is short on the wire many times that is kept. */
+static void a_list_of_very_many_small_parts_is_too_large(void **state)
+{
+    struct fixture *f = *state;
+
+    f->runtime.pods_code = RPC_RESOURCE_EXHAUSTED;
+    f->runtime.pairs = 500000;
+    runtime_serve(&f->runtime, f->world);
+    start(f);
+    WAIT(f->world, *failing(f) || f->listed > 0);
+    assert_int_equal(f->listed, 0);
+    assert_non_null(strstr(failing(f), "it is larger than 128 MiB"));
+    f->runtime.pairs = 0;
+    WAIT(f->world, f->listed == 1);
+    assert_string_equal(failing(f), "");
+}
+
 static void lists_again_on_request(void **state)
 {
     struct fixture *f = *state;
@@ -566,6 +583,7 @@ int main(void)
         TEST(a_list_that_is_too_large_comes_as_a_stream),
         TEST(so_does_the_second_half_alone),
         TEST(where_the_runtime_has_no_streams_the_list_fails),
+        TEST(a_list_of_very_many_small_parts_is_too_large),
         TEST(lists_again_on_request),
         TEST(checks_one_container),
         TEST(a_check_without_runtime_finds_nothing_out),

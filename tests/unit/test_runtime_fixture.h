@@ -27,7 +27,8 @@ struct runtime {
         const char *key, *value; /* an annotation; NULL: none */
     } containers[RUNTIME_ITEMS_MAX];
     size_t containers_len;
-    bool bare;                                    /* items without metadata */
+    bool bare;    /* items without metadata */
+    size_t pairs; /* so many annotations of each pod in place of its own; 0: its own */
     int pods_code, containers_code, streams_code; /* the last is of both lists as streams */
     bool hold;                                    /* ListContainers stays open, in `held` */
     const char *name;                             /* its own; NULL: "a runtime\n" */
