@@ -164,7 +164,7 @@ static void on_marked_before(void *user, const struct api_result *result)
     struct run *run = user;
 
     run->request = NULL;
-    if (result->outcome == API_DONE || result->outcome == API_REFUSED)
+    if (result->outcome == API_DONE || is_denied(result))
         evict(run);
     else if (result->outcome == API_NOT_FOUND)
         end(run, AGENT__V1__EVICTED__NOT_THERE);

@@ -190,10 +190,11 @@ def test_who_cannot_mark_it_has_evicted_it(shim, web, server, status):
     assert len(server.asked(path("/eviction"), "POST")) == 1
 
 
+@pytest.mark.parametrize("status", [403, 422])
 @pytest.mark.parametrize("settings", [{"evict_force_after": "1ms"}])
-def test_who_may_not_mark_it_deletes_it(shim, web, server):
+def test_who_may_not_mark_it_deletes_it(shim, web, server, status):
     server.budgets.append(Budget({"app": "web"}, allowed=0))
-    server.fault(Fault(status=403), path=path("/status"), times=None)
+    server.fault(Fault(status=status), path=path("/status"), times=None)
     end(shim)
     ended(shim)
     assert len(server.asked(path(), "DELETE")) == 1
