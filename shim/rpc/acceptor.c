@@ -1,6 +1,7 @@
 #include "shim/rpc/acceptor.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -43,12 +44,22 @@ static void fail(struct acceptor *acceptor, int err)
     pause_accepting(acceptor);
 }
 
+/* Whether there is anybody to make room for. */
+static bool one_waits(const struct acceptor *acceptor)
+{
+    struct pollfd listening = {.fd = acceptor->fd, .events = POLLIN};
+
+    return acceptor->client >= 0 || poll(&listening, 1, 0) > 0;
+}
+
 /* Whether one more may wait. */
 static bool take_next(struct acceptor *acceptor)
 {
     const struct acceptor_owner *owner = &acceptor->owner;
     int err;
 
+    if (owner->has_room && !one_waits(acceptor))
+        return false;
     if (owner->has_room && !owner->has_room(owner->user)) {
         pause_accepting(acceptor);
         return false;

@@ -18,8 +18,8 @@ struct acceptor;
 struct acceptor_owner {
     const char *name; /* for the log; borrowed until acceptor_close() */
     void *user;
-    /* Somebody waits. Whether one more may be taken; if not, this is asked again as above, and after
-     * acceptor_go_on(). NULL: always. */
+    /* Somebody waits, and others may be ended for that one. Whether one more may be taken; if not, this
+     * is asked again as above, and after acceptor_go_on(). NULL: always. */
     bool (*has_room)(void *user);
     /* Takes the connected socket `fd`, non-blocking and close-on-exec. 0; or a negative errno: then
      * `fd` is still the acceptor's, which offers it again. */

@@ -92,6 +92,28 @@ uint64_t __wrap_uv_now(const uv_loop_t *loop)
     return __real_uv_now(loop) + later_ms;
 }
 
+/* Nobody waits behind him for whom another would have to go. */
+static void the_last_place_is_taken_at_nobodys_cost(void **state)
+{
+    struct fixture *f = *state;
+    struct raw *first;
+
+    rpc_server_set_limits(f->served.server, &TWO_CONNECTIONS);
+    ask_taken(f);
+    first = f->raw;
+    rpc_incoming_finish(f->served.call, RPC_OK, NULL);
+    world_settle(f->world);
+    later_ms = 2000;
+    f->served.called = false;
+    ask_taken(f);
+    world_settle(f->world);
+    assert_false(first->ended);
+    later_ms = 0;
+    raw_close(first);
+    end(f);
+    free(first);
+}
+
 /* Both places are taken, one by a call that is served, one by what `request` begins: the latter is
  * for who comes after ten seconds. */
 static void only_the_served_one_stays(struct fixture *f, const struct bytes *request)
@@ -302,6 +324,7 @@ int main(void)
         TEST(more_connections_than_it_takes_wait),
         TEST(idle_connections_do_not_keep_others_out),
         TEST(a_connection_is_idle_when_its_calls_are_over),
+        TEST(the_last_place_is_taken_at_nobodys_cost),
         TEST(a_call_that_is_never_whole_does_not_keep_others_out),
         TEST(an_answer_that_is_never_taken_does_not_keep_others_out),
         TEST(a_request_over_what_the_owner_allows_is_refused),
