@@ -10,6 +10,7 @@ import grpc
 import pytest
 
 from bridge_process import Bridge
+from dra_driver import HEALTH
 from feed_server import FeedServer
 from kubelet_drivers import claim
 from protos import bridge as feed_messages
@@ -120,11 +121,103 @@ def test_the_kubelet_is_told_what_it_knows(bridge, kubelet, feed, services, told
     assert kubelet.wait_registered("other.example.com").versions == told
 
 
-def test_a_driver_that_has_other_services_registers_anew(bridge, kubelet, feed):
+@pytest.fixture
+def under_way(kubelet, feed):
+    """A prepare that is answered when this is called, with its devices."""
+    begun, release = threading.Event(), threading.Event()
+
+    def hanging(*call):
+        begun.set()
+        release.wait(GENEROUS_S)
+        return prepared(*call)
+
+    def answered():
+        release.set()
+        return asked.result().claims["c-1"].devices
+
     kubelet.wait_registered(GPU)
-    feed.show_drivers({GPU: ["v1beta1.DRAPlugin"]})
-    wait_until(lambda: (one := kubelet.instance(GPU)) and one.versions == ["v1beta1.DRAPlugin"],
+    feed.claims = hanging
+    asked = kubelet.begin(GPU, "NodePrepareResources", [claim("c-1")])
+    assert begun.wait(GENEROUS_S)
+    yield answered
+    release.set()
+
+
+def looked_after(bridge, kubelet, other):
+    """Waits until the bridge has looked after its drivers' sockets: it has made one anew."""
+    (bridge.registry / kubelet.wait_registered(other).path.name).unlink()
+    kubelet.wait_gone(other)
+    kubelet.wait_registered(other)
+
+
+OTHER = "it has other services now"
+
+
+@pytest.mark.parametrize("services", [["v1beta1.DRAPlugin"], ["v1.DRAPlugin"], ["1.0.0"], BOTH + [HEALTH]])
+def test_a_driver_that_has_other_services_stays_registered(bridge, kubelet, feed, under_way, services):
+    """As one that is upgraded. A kubelet calls on what it has chosen, and what it asked is answered; one that
+    comes later is told what there is."""
+    before = registrations(bridge)
+    feed.show_drivers({GPU: services})
+    bridge.wait_log(OTHER)
+    assert under_way()
+    feed.claims = prepared
+    assert kubelet.prepare(GPU, [claim("c-2")])["c-2"].devices
+    feed.show_drivers({GPU: services, "other.example.com": BOTH})
+    looked_after(bridge, kubelet, "other.example.com")
+    assert GPU not in kubelet.deregistered and set(before) < set(registrations(bridge))
+    kubelet.stop()
+    kubelet.start()
+    assert kubelet.wait_registered(GPU).versions == (BOTH if services == ["1.0.0"] else services)
+
+
+def test_the_next_process_shows_its_other_services(kept, kubelet, feed):
+    kubelet.wait_at_work(GPU)
+    feed.show_drivers({GPU: ["v1.DRAPlugin"]})
+    kept.wait_log(OTHER)
+    feed.stop()
+    kept.kill()
+    kept.start()
+    kubelet.stop()
+    kubelet.start()
+    assert kubelet.wait_registered(GPU).versions == ["v1.DRAPlugin"]
+
+
+@pytest.fixture
+def late_hearer(kubelet):
+    kubelet.stop()
+    kubelet.hears_all = False
+    kubelet.start()
+    return kubelet
+
+
+def test_health_that_comes_with_other_services_is_told(bridge, late_hearer, feed, under_way):
+    """To a kubelet that asks only whoever announced it (from 1.37 on): it registers the driver anew, when it has had
+    its answers."""
+    before = late_hearer.wait_registered(GPU)
+    feed.show_drivers({GPU: BOTH + [HEALTH]})
+    bridge.wait_log(OTHER)
+    assert under_way() and before.versions == BOTH
+    wait_until(lambda: (one := late_hearer.instance(GPU)) and one.versions == BOTH + [HEALTH],
                "the kubelet is told the new services")
+    feed.say_health(GPU, word("dev-0", "fine"))
+    late_hearer.wait_registered(GPU).wait_said(["fine"])
+    feed.show_drivers({GPU: BOTH})  # what it does not have any more is quiet
+    bridge.wait_log(OTHER, 2)
+    feed.claims = prepared
+    assert late_hearer.prepare(GPU, [claim("c-2")])["c-2"].devices
+    assert late_hearer.deregistered == [GPU]
+
+
+def test_one_that_was_refused_for_its_services_is_tried_with_others(bridge, kubelet, feed):
+    """At once, however often it was refused."""
+    kubelet.stop()
+    kubelet.known = ["v1beta1.DRAPlugin"]
+    feed.show_drivers({GPU: ["v1.DRAPlugin"]})
+    kubelet.start()
+    bridge.wait_log("the kubelet does not register it: none of services", 2)
+    feed.show_drivers({GPU: BOTH})
+    assert kubelet.wait_registered(GPU).versions == BOTH
 
 
 def test_a_driver_that_is_away_is_withdrawn(bridge, kubelet, feed):

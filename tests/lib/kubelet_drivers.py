@@ -35,9 +35,10 @@ def claim(uid, name=None, namespace="default"):
 
 class _Instance:
     """One registered endpoint, with the kubelet's one connection to it. `twice` is told what the bridge's says
-    twice; a driver's own is gRPC's Python server, which may end a stream that is cancelled once more."""
+    twice; a driver's own is gRPC's Python server, which may end a stream that is cancelled once more. `hears`: it
+    has a stream of health."""
 
-    def __init__(self, info, path, twice):
+    def __init__(self, info, path, twice, hears):
         self.name = info.name
         self.endpoint = info.endpoint
         self.versions = list(info.supported_versions)
@@ -48,12 +49,17 @@ class _Instance:
             ("grpc.use_local_subchannel_pool", 1), ("grpc.min_reconnect_backoff_ms", 50),
             ("grpc.initial_reconnect_backoff_ms", 50), ("grpc.max_reconnect_backoff_ms", 6000)])
         self.channel.subscribe(self.states.append, try_to_connect=True)
+        self.health = None
+        self.said = []  # DeviceHealth, as they came on that stream
+        if hears:
+            self._ask_health()
+
+    def _ask_health(self):
         self.health = self.channel.unary_stream(
             f"{DRA_HEALTH}NodeWatchResources",
             request_serializer=lambda message: message.SerializeToString(),
             response_deserializer=dra_health.NodeWatchResourcesResponse.FromString)(
                 dra_health.NodeWatchResourcesRequest(), wait_for_ready=True)
-        self.said = []  # DeviceHealth, as they came on that stream
         threading.Thread(target=self._hear, daemon=True).start()
 
     def _hear(self):
@@ -75,7 +81,8 @@ class _Instance:
                    for a, b in zip(self.states, self.states[1:]))
 
     def close(self):
-        self.health.cancel()
+        if self.health:
+            self.health.cancel()
         self.channel.close()
         self._once.close()
 
@@ -88,6 +95,7 @@ class KubeletDrivers:
         self.registry = pathlib.Path(registry)
         self.known = known
         self.speed = speed
+        self.hears_all = True  # as up to 1.36: of health, also who does not announce it
         self.refuses = None  # a text: each registration fails with it
         self.instances = []  # in the order of registration
         self.registered = []  # names, as often as they were
@@ -186,7 +194,8 @@ class KubeletDrivers:
             if info.type == "CSIPlugin":
                 self.csi[info.name] = path
             else:
-                self.instances.append(_Instance(info, path, self.twice.append))
+                hears = self.hears_all or DRA_HEALTH.strip("/") in info.supported_versions
+                self.instances.append(_Instance(info, path, self.twice.append, hears))
             self._sockets[path] = entry
             self.registered.append(info.name)
             self._first_pass.setdefault(info.name, self.passes)

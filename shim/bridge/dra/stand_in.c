@@ -50,6 +50,7 @@ struct stand_in {
     size_t services_len;
     char **own_services; /* as the driver registered them */
     size_t own_services_len;
+    bool health_untold; /* the kubelet may have registered it without */
     Bridge__V1__Driver message;
     char *endpoint_name, *endpoint_path;
     struct kept_server *endpoint;
@@ -93,6 +94,17 @@ static const struct kept_method METHODS[] = {
     {DRA_HEALTH_V1ALPHA1_WATCH, &dra_health__v1alpha1__node_watch_resources_request__descriptor,
      on_health},
 };
+
+static void endpoint_make(struct stand_in *stand_in)
+{
+    const struct stand_in_world *world = stand_in->world;
+    const struct socket_place place = {
+        .dir = world->endpoint_dir, .dir_mode = DIR_MODE, .name = stand_in->endpoint_name};
+
+    stand_in->endpoint = must(kept_server_new(world->loop, &place, world->store, METHODS,
+                                              sizeof METHODS / sizeof *METHODS, stand_in));
+    kept_server_go_on(stand_in->endpoint);
+}
 
 /* ---- the registration ---- */
 
@@ -210,8 +222,24 @@ static int look(struct stand_in *stand_in)
     return kept_server_listen(door->server);
 }
 
+/* A kubelet up to 1.36 asks every driver for its health, a later one those that had announced it when
+ * they were registered. With another endpoint it registers it anew. */
+static void tell_of_health(struct stand_in *stand_in)
+{
+    if (!LIST_EMPTY(&stand_in->streams.list))
+        stand_in->health_untold = false;
+    if (!stand_in->health_untold || !stand_in_is_idle(stand_in))
+        return;
+    log_info("driver %s: withdrawn from the kubelet, which does not know of its health yet",
+             stand_in->name);
+    stand_in->health_untold = false;
+    kept_server_close(stand_in->endpoint, false);
+    endpoint_make(stand_in);
+}
+
 void stand_in_look(struct stand_in *stand_in)
 {
+    tell_of_health(stand_in);
     say(stand_in, look(stand_in));
     claims_calls_look(&stand_in->calls);
     health_streams_look(&stand_in->streams);
@@ -254,6 +282,22 @@ static bool is_known(const char *service)
     return false;
 }
 
+static bool has_health(const struct stand_in *stand_in)
+{
+    for (size_t i = 0; i < stand_in->services_len; i++) {
+        if (strcmp(stand_in->services[i], HEALTH_SERVICE) == 0)
+            return true;
+    }
+    return false;
+}
+
+static void forget_services(struct stand_in *stand_in)
+{
+    texts_free(stand_in->services, stand_in->services_len);
+    texts_free(stand_in->own_services, stand_in->own_services_len);
+    stand_in->services_len = 0;
+}
+
 /* What the kubelet is told: of the driver's services those that it knows, in the driver's order.
  * One of an older release has others, which are translated (shim/dra). */
 static void set_services(struct stand_in *stand_in, char *const *services, size_t len)
@@ -271,6 +315,18 @@ static void set_services(struct stand_in *stand_in, char *const *services, size_
     }
     for (size_t i = 0; !known && i < KNOWN_LEN; i++)
         stand_in->services[stand_in->services_len++] = must(strdup(KNOWN[i]));
+    stand_in->message.services = stand_in->own_services;
+    stand_in->message.n_services = len;
+}
+
+void stand_in_set_services(struct stand_in *stand_in, char *const *services, size_t services_len)
+{
+    bool untold = stand_in->health_untold || !has_health(stand_in);
+
+    forget_services(stand_in);
+    set_services(stand_in, services, services_len);
+    stand_in->health_untold = untold && has_health(stand_in);
+    stand_in->door.again_ms = stand_in->door.pause_ms = 0; /* if it was refused for the others */
 }
 
 static char *endpoint_name_of(const struct stand_in_world *world, const char *name)
@@ -301,8 +357,6 @@ struct stand_in *stand_in_new(const struct stand_in_world *world, const char *na
 {
     char *endpoint_name = endpoint_name_of(world, name),
          *first_door = door_name(world->registry_dir, name, &(struct file_identity){0}, 0);
-    struct socket_place place = {
-        .dir = world->endpoint_dir, .dir_mode = DIR_MODE, .name = endpoint_name};
     struct stand_in *stand_in;
 
     free(first_door);
@@ -315,20 +369,16 @@ struct stand_in *stand_in_new(const struct stand_in_world *world, const char *na
     stand_in = must(calloc(1, sizeof *stand_in));
     stand_in->world = world;
     stand_in->name = must(strdup(name));
-    set_services(stand_in, services, services_len);
     bridge__v1__driver__init(&stand_in->message);
     stand_in->message.name = stand_in->name;
-    stand_in->message.services = stand_in->own_services;
-    stand_in->message.n_services = services_len;
     stand_in->message.serves = true;
+    set_services(stand_in, services, services_len);
     stand_in->endpoint_name = endpoint_name;
     stand_in->endpoint_path = path_join(world->endpoint_dir, endpoint_name);
     stand_in->calls =
         (struct claims_calls){.driver = stand_in->name, .feed = world->feed, .loop = world->loop};
     stand_in->streams = (struct health_streams){.driver = stand_in->name, .words = world->health};
-    stand_in->endpoint = must(kept_server_new(world->loop, &place, world->store, METHODS,
-                                              sizeof METHODS / sizeof *METHODS, stand_in));
-    kept_server_go_on(stand_in->endpoint);
+    endpoint_make(stand_in);
     stand_in_look(stand_in);
     return stand_in;
 }
@@ -341,8 +391,7 @@ void stand_in_free(struct stand_in *stand_in)
     kept_server_close(stand_in->endpoint, stand_in->world->leaves);
     claims_calls_clear(&stand_in->calls);
     health_streams_clear(&stand_in->streams);
-    texts_free(stand_in->services, stand_in->services_len);
-    texts_free(stand_in->own_services, stand_in->own_services_len);
+    forget_services(stand_in);
     free(stand_in->door.name);
     free(stand_in->endpoint_name);
     free(stand_in->endpoint_path);

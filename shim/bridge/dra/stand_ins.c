@@ -94,16 +94,26 @@ static void add(struct stand_ins *stand_ins, const Bridge__V1__Driver *message)
     stand_ins->ops->shown(stand_ins->user);
 }
 
+/* It is not withdrawn for that: one that is upgraded has pods whose claims are being prepared. */
+static void change_services(struct stand_ins *stand_ins, struct stand_in *stand_in,
+                            const Bridge__V1__Driver *message)
+{
+    if (stand_in_has_services(stand_in, message->services, message->n_services))
+        return;
+    log_info("driver %s: it has other services now", message->name);
+    stand_in_set_services(stand_in, message->services, message->n_services);
+    stand_in_look(stand_in);
+    stand_ins->ops->shown(stand_ins->user);
+}
+
 static void show(struct stand_ins *stand_ins, const Bridge__V1__Driver *message)
 {
     size_t i = find(stand_ins, message->name);
 
-    if (i < stand_ins->len &&
-        !stand_in_has_services(stand_ins->shown[i], message->services, message->n_services))
-        withdraw(stand_ins, i, "it has other services now");
-    if (find(stand_ins, message->name) == stand_ins->len)
+    if (i < stand_ins->len)
+        change_services(stand_ins, stand_ins->shown[i], message);
+    else
         add(stand_ins, message);
-    i = find(stand_ins, message->name);
     if (i == stand_ins->len)
         return;
     stand_ins->confirmed[i] = true;
