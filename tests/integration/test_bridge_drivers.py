@@ -210,14 +210,16 @@ def test_health_that_comes_with_other_services_is_told(bridge, late_hearer, feed
 
 
 def test_one_that_was_refused_for_its_services_is_tried_with_others(bridge, kubelet, feed):
-    """At once, however often it was refused."""
+    """At once, under a name that the kubelet has not put off."""
     kubelet.stop()
     kubelet.known = ["v1beta1.DRAPlugin"]
     feed.show_drivers({GPU: ["v1.DRAPlugin"]})
     kubelet.start()
     bridge.wait_log("the kubelet does not register it: none of services", 2)
+    before = registrations(bridge)
     feed.show_drivers({GPU: BOTH})
-    assert kubelet.wait_registered(GPU).versions == BOTH
+    instance = kubelet.wait_registered(GPU)
+    assert instance.versions == BOTH and instance.path.name not in before
 
 
 def test_a_driver_that_is_away_is_withdrawn(bridge, kubelet, feed):
