@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
 
 #include "devicemgr/lists.h"
@@ -166,13 +167,44 @@ static bool lacks_sockets(const struct host *host)
     return lost.any;
 }
 
+struct sought_socket {
+    const char *name;
+    char *path;
+    bool known;
+};
+
+static bool look_at_socket(void *user, const struct devicemgr_plugin *plugin)
+{
+    struct sought_socket *sought = user;
+
+    sought->known =
+        strcmp(plugin->socket, sought->name) == 0 || strcmp(plugin->socket, sought->path) == 0;
+    return !sought->known;
+}
+
+/* Whether there is a row of the plugin that serves there: it is dialled. */
+static bool is_known_socket(void *user, const char *name)
+{
+    const struct host *host = user;
+    const struct devicemgr_which all = {0};
+    struct sought_socket sought = {name, path_join(host->config->plugin_dir, name), false};
+
+    devicemgr_plugins(host->core, host->restore.restored_ms, &all, look_at_socket, &sought);
+    free(sought.path);
+    return sought.known;
+}
+
 static void start_parts(struct host *host)
 {
     const struct config *config = host->config;
     uv_loop_t *loop = host->loop;
+    /* Plugins that serve may not be known any more. */
+    bool forgets = host->restore.lost || registered_mark_is_set(&host->registered_mark);
 
-    if (host->restore.lost || registered_mark_is_set(&host->registered_mark) || lacks_sockets(host))
+    if (forgets || lacks_sockets(host))
         registrar_begin_anew(host->store);
+    if (forgets)
+        registrar_remove_sockets(config->plugin_dir, is_known_socket, host);
     host->registrar =
         registrar_start(loop, config->plugin_dir, host->store, &EVENTS_OF_REGISTRAR, host);
     host->clients =

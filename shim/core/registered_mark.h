@@ -2,10 +2,10 @@
  * Whether there are plugins that were told they are registered and that the checkpoint does not
  * know yet: a file, beside the CRI socket, for as long as that is so.
  *
- * A plugin registers when it starts, and again when kubelet.sock is made anew; the socket outlives
- * the process. So one that finds the mark of a process before it makes that socket anew, or such a
- * plugin would be forgotten for good. In a directory that does not outlive the boot, as the sockets
- * do not.
+ * A plugin registers when it starts, and again when kubelet.sock is made anew, or its own socket is
+ * removed; these outlive the process. So one that finds the mark of a process before it does both,
+ * or such a plugin would be forgotten for good. In a directory that does not outlive the boot, as
+ * the sockets do not.
  */
 #ifndef SHIM_CORE_REGISTERED_MARK_H
 #define SHIM_CORE_REGISTERED_MARK_H

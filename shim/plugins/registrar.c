@@ -1,12 +1,18 @@
 #include "shim/plugins/registrar.h"
 
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "cri-proto/deviceplugin_v1beta1.pb-c.h"
 #include "cri-proto/methods.h"
+#include "shim/log.h"
 #include "shim/must.h"
 #include "shim/plugins/limits.h"
 #include "shim/rpc/keeper.h"
@@ -116,6 +122,42 @@ static int serve(void *user)
 void registrar_begin_anew(struct fd_store *store)
 {
     fd_store_drop(store, STORED_LISTENERS STORED_NAME "/");
+}
+
+static bool is_plugins_socket(int directory, const struct dirent *entry)
+{
+    struct stat st;
+
+    if (strcmp(entry->d_name, REGISTRAR_SOCKET_NAME) == 0)
+        return false;
+    if (entry->d_type != DT_UNKNOWN)
+        return entry->d_type == DT_SOCK;
+    return fstatat(directory, entry->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISSOCK(st.st_mode);
+}
+
+static void remove_socket(int directory, const char *plugin_dir, const char *name)
+{
+    if (unlinkat(directory, name, 0) == 0)
+        log_info("%s/%s: removed, for its plugin to register anew", plugin_dir, name);
+    else if (errno != ENOENT)
+        log_warning(
+            "%s/%s cannot be removed (%s): a plugin that looks at it only does not register",
+            plugin_dir, name, strerror(errno));
+}
+
+void registrar_remove_sockets(const char *plugin_dir, bool (*known)(void *user, const char *name),
+                              void *user)
+{
+    DIR *names = opendir(plugin_dir);
+
+    if (!names && errno != ENOENT)
+        log_warning("%s: %s", plugin_dir, strerror(errno));
+    for (const struct dirent *entry; names && (entry = readdir(names));) {
+        if (is_plugins_socket(dirfd(names), entry) && !known(user, entry->d_name))
+            remove_socket(dirfd(names), plugin_dir, entry->d_name);
+    }
+    if (names)
+        closedir(names);
 }
 
 struct registrar *registrar_start(uv_loop_t *loop, const char *plugin_dir, struct fd_store *store,

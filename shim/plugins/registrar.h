@@ -43,6 +43,13 @@ struct registrar *registrar_start(uv_loop_t *loop, const char *plugin_dir, struc
  * kubelet starts; one that was kept tells them nothing. */
 void registrar_begin_anew(struct fd_store *store);
 
+/* Before registrar_start(), where plugins that serve may have been forgotten: removes what sockets
+ * there are in `plugin_dir` itself but for kubelet.sock, as a kubelet that starts does, and but for
+ * those that are known. Many plugins look at their own socket only, and register again when it has
+ * gone. What cannot be removed is told. */
+void registrar_remove_sockets(const char *plugin_dir, bool (*known)(void *user, const char *name),
+                              void *user);
+
 /* Answers a call: gRPC code 0, or another with its message (copied). A registration that is no
  * longer pending is ignored. */
 void registrar_answer(struct registrar *registrar, uint64_t registration, int code,

@@ -123,7 +123,8 @@ def test_another_schema_and_back(node, allocated):
         assert len([one for one in found if one.name[-1] == "Z"]) == asides
         client.reconnect()
         if asides:
-            plugin.register()  # it sees a new socket
+            plugin.stop()
+            plugin.start()  # it sees a new kubelet.sock, and its own gone
         with refused(grpc.StatusCode.UNAVAILABLE, "g0", "one"):
             client.create(client.run_pod(f"other-{asides}"), "main", ["x"],
                           annotations=by_token(GPU, "g0"))

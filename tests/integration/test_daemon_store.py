@@ -1,10 +1,12 @@
 """The daemon under a service manager that keeps its listening sockets: killed, no name of its own
 leads nowhere, who watches them sees nothing, and a plugin need not register anew."""
 
+import contextlib
 import ctypes
 import os
 import queue
 import socket
+import sqlite3
 import struct
 import threading
 
@@ -18,7 +20,7 @@ from shim import accepts, locked
 from supervisor import Supervisor
 from waiting import GENEROUS_S, wait_until
 
-GPU = "vendor.com/gpu"
+GPU, NIC = "vendor.com/gpu", "vendor.com/nic"
 CRI, PLUGINS, FEED, CONTROL = "cri", "plugins", "feed", "control"
 PLACES = {CRI: lambda shim: shim.socket, PLUGINS: lambda shim: shim.plugin_dir / "kubelet.sock",
           FEED: lambda shim: shim.feed, CONTROL: lambda shim: shim.control}
@@ -206,6 +208,14 @@ def test_a_stream_goes_on_over_a_restart_that_a_plugin_does_not_see(kept, manage
     kept.wait_log("1 of 2 devices healthy")
 
 
+def lose_checkpoint(shim, how):
+    for path in shim.state_dir.glob("checkpoint.db*"):
+        if how == "damaged":
+            path.write_bytes(b"no checkpoint")
+        else:
+            path.unlink()
+
+
 @pytest.mark.parametrize("how", ["damaged", "removed"])
 def test_plugins_that_were_forgotten_register_anew(kept, make_plugin, closing, how):
     """The checkpoint is damaged or removed, and with it who has registered is lost: the socket is a new one, which
@@ -214,15 +224,44 @@ def test_plugins_that_were_forgotten_register_anew(kept, make_plugin, closing, h
     kept.wait_log("1 of 1 devices healthy")
     watch = closing(Watch(kept.plugin_dir))
     kept.kill()
-    for path in kept.state_dir.glob("checkpoint.db*"):
-        if how == "damaged":
-            path.write_bytes(b"no checkpoint")
-        else:
-            path.unlink()
+    lose_checkpoint(kept, how)
     kept.start()
     assert "kubelet.sock" in watch.names()
-    plugin.register()
+    plugin.stop()
+    plugin.start()
     kept.wait_log("1 of 1 devices healthy", 2)
+
+
+@pytest.mark.parametrize("how", ["damaged", "removed"])
+def test_plugins_that_look_at_their_own_socket_register_anew(kept, make_plugin, how):
+    """As many do: they do not look at kubelet.sock, since a kubelet that starts removes theirs."""
+    plugin = make_plugin(kept, GPU, ["g0"])
+    kept.wait_log("1 of 1 devices healthy")
+    kept.wait_plugins_stored()
+    kept.kill()
+    lose_checkpoint(kept, how)
+    kept.start()
+    wait_until(lambda: not (kept.plugin_dir / plugin.endpoint).exists(), "the plugin's socket is removed")
+    plugin.stop()
+    plugin.start()
+    kept.wait_log("1 of 1 devices healthy", 2)
+
+
+def test_of_plugins_one_that_is_forgotten_registers_anew(kept, make_plugin):
+    """Its row is damaged. The other, which is known, is dialled."""
+    plugin, other = make_plugin(kept, GPU, ["g0"]), make_plugin(kept, NIC, ["n0"])
+    kept.wait_log("1 of 1 devices healthy", 2)
+    kept.wait_plugins_stored()
+    kept.kill()
+    with contextlib.closing(sqlite3.connect(kept.state_dir / "checkpoint.db")) as connection:
+        connection.execute("UPDATE resources SET value = x'ffff' WHERE name = ?", (GPU,))
+        connection.commit()
+    kept.start()
+    other.wait_calls("ListAndWatch", 2)
+    assert not (kept.plugin_dir / plugin.endpoint).exists()
+    plugin.stop()
+    plugin.start()
+    kept.wait_log("1 of 1 devices healthy", 4)
 
 
 def test_a_plugin_whose_socket_was_removed_registers_anew(kept, make_plugin, closing):
@@ -262,7 +301,9 @@ def test_a_plugin_that_was_not_stored_yet_registers_anew(kept, closing):
         kept.kill()
         kept.start()
         assert "kubelet.sock" in watch.names()
-        plugin.register()
+        assert not (kept.plugin_dir / plugin.endpoint).exists()
+        plugin.stop()
+        plugin.start()
     plugin.lists.set()
     kept.wait_log("1 of 1 devices healthy")
     kept.wait_plugins_stored()

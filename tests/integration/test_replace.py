@@ -168,7 +168,8 @@ def test_what_the_kubelet_chose(runtime, told):
     shim.start()
     client.reconnect()
     shim.wait_log("(1 of them rebuilt from containers)")
-    plugin.register()
+    plugin.stop()
+    plugin.start()
     shim.wait_log("is active: 1 of 1 devices healthy")
     assert listed(shim) == (["g1"], ["g0"])
     with refused(grpc.StatusCode.UNAVAILABLE, "g1", "still runs"):

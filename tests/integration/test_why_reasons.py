@@ -297,7 +297,8 @@ def unlisted_again(node):
     (node.shim.state_dir / "checkpoint.db").write_bytes(b"garbage" * 4096)
     node.shim.start()
     node.client.reconnect()
-    node.plugin.register()
+    node.plugin.stop()
+    node.plugin.start()
     node.shim.wait_log("devices healthy", 2)
     return pod, node.refused(pod, node.token())
 

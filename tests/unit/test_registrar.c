@@ -2,7 +2,10 @@
 #include "tests/unit/test_rpc_fixture.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include "cri-proto/deviceplugin_v1beta1.pb-c.h"
@@ -255,6 +258,56 @@ static void comes_back_when_it_is_removed(void **state)
     stop(&f);
 }
 
+static void bind_socket(const char *path)
+{
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    int fd = socket(AF_UNIX, SOCK_STREAM, 0);
+
+    snprintf(address.sun_path, sizeof address.sun_path, "%s", path);
+    assert_int_equal(bind(fd, (struct sockaddr *)&address, sizeof address), 0);
+    close(fd);
+}
+
+static bool is_known(void *user, const char *name)
+{
+    return strcmp(name, user) == 0;
+}
+
+/* Says so of what it removes, and of a directory that is none. */
+static void removes_plugins_sockets_and_nothing_else(void **state)
+{
+    static const char *const stay[] = {"kubelet.sock", "known.sock",
+                                       "below/a.sock", "kubelet_internal_checkpoint",
+                                       "link.sock",    "below"};
+    struct fixture f = {.world = *state};
+    char path[128], known[] = "known.sock";
+
+    snprintf(f.dir, sizeof f.dir, "%s/plugins", f.world->dir);
+    registrar_remove_sockets(f.dir, is_known, known); /* there is none yet */
+    assert_int_equal(mkdir(f.dir, 0755), 0);
+    snprintf(path, sizeof path, "%s/below", f.dir);
+    assert_int_equal(mkdir(path, 0755), 0);
+    for (size_t i = 0; i < 3; i++) {
+        snprintf(path, sizeof path, "%s/%s", f.dir, stay[i]);
+        bind_socket(path);
+    }
+    snprintf(path, sizeof path, "%s/%s", f.dir, stay[3]);
+    close(open(path, O_CREAT | O_WRONLY, 0600));
+    snprintf(path, sizeof path, "%s/%s", f.dir, stay[4]);
+    assert_int_equal(symlink("below/a.sock", path), 0);
+    snprintf(path, sizeof path, "%s/gpu.sock", f.dir);
+    bind_socket(path);
+    registrar_remove_sockets(f.dir, is_known, known);
+    assert_int_equal(access(path, F_OK), -1);
+    for (size_t i = 0; i < sizeof stay / sizeof *stay; i++) {
+        snprintf(path, sizeof path, "%s/%s", f.dir, stay[i]);
+        if (i == 3)
+            registrar_remove_sockets(path, is_known, known);
+        assert_int_equal(remove(path), 0);
+    }
+    assert_int_equal(rmdir(f.dir), 0);
+}
+
 #define WORLD_TEST(f) cmocka_unit_test_setup_teardown(f, world_setup, world_teardown)
 
 int main(void)
@@ -269,6 +322,7 @@ int main(void)
         WORLD_TEST(waits_for_a_socket_in_use),
         WORLD_TEST(waits_for_a_directory),
         WORLD_TEST(comes_back_when_it_is_removed),
+        WORLD_TEST(removes_plugins_sockets_and_nothing_else),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
