@@ -368,8 +368,16 @@ static int reopen(struct store *store, char *err, size_t err_bytes)
  * journal has, which the file without it, or with what is left of it, does not show to the next. */
 static bool is_whole(const struct store *store)
 {
-    return store_file_is(store->path, &store->file_is) &&
+    return (store->db ? store_file_is(store->path, &store->file_is)
+                      : store_file_is_as_it_was(store->path, &store->file_is)) &&
            (store->journal_is.inode == 0 || store_file_is(store->journal, &store->journal_is));
+}
+
+/* Whether the core has the file's rows, so that no other may take its place; also while it is not
+ * open, since nothing holds it then. */
+static bool was_read(const struct store *store)
+{
+    return store->db || store->rows == ROWS_READ || store->rows == ROWS_WRITTEN;
 }
 
 /* Lets go of the file that has lost its name or is not whole, and of what has that name now:
@@ -384,7 +392,8 @@ static int leave_file(struct store *store, char *err, size_t err_bytes)
         return -1;
     }
     report(store, LOG_ERR, "checkpoint %s was %s; it is written anew", store->path, why);
-    sqlite3_db_config(store->db, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL);
+    if (store->db)
+        sqlite3_db_config(store->db, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL);
     disconnect(store);
     store->rows = ROWS_NEW_FILE;
     return 0;
@@ -428,21 +437,12 @@ static int write_all(struct store *store, const struct devicemgr_record *records
     return rc == SQLITE_OK ? store_db_exec(store->db, "COMMIT") : rc;
 }
 
-/* The words are taken before anything else is asked of SQLite. */
-static void put_failure(struct store *store, char *err, size_t err_bytes)
-{
-    int number = sqlite3_system_errno(store->db);
-
-    snprintf(err, err_bytes, "checkpoint %s: %s%s%s%s", store->path, sqlite3_errmsg(store->db),
-             number ? " (" : "", number ? strerror(number) : "", number ? ")" : "");
-}
-
 int store_commit(struct store *store, const struct devicemgr_record *records, size_t records_len,
                  char *err, size_t err_bytes)
 {
     int rc;
 
-    if (store->db && !is_whole(store) && leave_file(store, err, err_bytes) < 0)
+    if (was_read(store) && !is_whole(store) && leave_file(store, err, err_bytes) < 0)
         return -1;
     if (!store->db && reopen(store, err, err_bytes) < 0)
         return -1;
@@ -454,12 +454,14 @@ int store_commit(struct store *store, const struct devicemgr_record *records, si
         mark_files(store);
         return 0;
     }
-    put_failure(store, err, err_bytes);
+    store_db_failure(store->db, store->path, err, err_bytes);
     if (!sqlite3_get_autocommit(store->db))
         store_db_exec(store->db, "ROLLBACK");
     /* SQLite opened the file for reading only; it can be written again only when opened anew. */
-    if ((rc & 0xff) == SQLITE_READONLY)
+    if ((rc & 0xff) == SQLITE_READONLY) {
         disconnect(store);
+        mark_files(store); /* the journal may have gone with that */
+    }
     return -1;
 }
 
@@ -476,7 +478,7 @@ int store_look(struct store *store, struct store_found *found,
     }
     if (store_db_scan(store->db, found, each, user) == SQLITE_OK)
         return 0;
-    put_failure(store, err, err_bytes);
+    store_db_failure(store->db, store->path, err, err_bytes);
     return -1;
 }
 

@@ -57,7 +57,7 @@ bool store_lost_rows(const struct store *store);
 /* The records were last written in another boot; false if that is not known. */
 bool store_rebooted(const struct store *store);
 
-/* Of store_commit(): the file was removed or replaced while it was open, or was not there at the
+/* Of store_commit(): the file was removed or replaced while it was in use, or was not there at the
  * start, and now there is one with rows in it. What is there now under its name was set aside, and
  * a new file is made, with DEVICEMGR_RECORD_LOSS only: write all there is to keep. */
 #define STORE_RESET (-2)

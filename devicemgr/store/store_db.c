@@ -123,6 +123,14 @@ int store_db_check(sqlite3 *db, const char *pragma, char *why, size_t why_bytes)
     return rc;
 }
 
+void store_db_failure(sqlite3 *db, const char *path, char *err, size_t err_bytes)
+{
+    int number = sqlite3_system_errno(db);
+
+    snprintf(err, err_bytes, "checkpoint %s: %s%s%s%s", path, sqlite3_errmsg(db),
+             number ? " (" : "", number ? strerror(number) : "", number ? ")" : "");
+}
+
 bool store_db_head_forbids_writing(sqlite3 *db, const char *path)
 {
     int fd;

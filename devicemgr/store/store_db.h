@@ -24,6 +24,8 @@ int store_db_exec(sqlite3 *db, const char *sql);
 int store_db_query_int(sqlite3 *db, const char *sql, int *out);
 /* Runs one of the PRAGMA checks; SQLITE_CORRUPT with its first finding in `why`. */
 int store_db_check(sqlite3 *db, const char *pragma, char *why, size_t why_bytes);
+/* Why the last statement failed, of the checkpoint at `path`; before anything else is asked. */
+void store_db_failure(sqlite3 *db, const char *path, char *err, size_t err_bytes);
 /* SQLite falls back to reading where it may not write; so it does for one flipped bit in the head,
  * which no later moment would heal: whether that is so here. */
 bool store_db_head_forbids_writing(sqlite3 *db, const char *path);

@@ -105,7 +105,7 @@ void store_file_mark(const char *path, struct store_file_mark *mark)
 
     *mark = (struct store_file_mark){0};
     if (stat(path, &st) == 0)
-        *mark = (struct store_file_mark){st.st_dev, st.st_ino, st.st_size};
+        *mark = (struct store_file_mark){st.st_dev, st.st_ino, st.st_size, st.st_mtim};
 }
 
 bool store_file_is(const char *path, const struct store_file_mark *mark)
@@ -114,6 +114,15 @@ bool store_file_is(const char *path, const struct store_file_mark *mark)
 
     store_file_mark(path, &now);
     return now.device == mark->device && now.inode == mark->inode && now.bytes >= mark->bytes;
+}
+
+bool store_file_is_as_it_was(const char *path, const struct store_file_mark *mark)
+{
+    struct store_file_mark now;
+
+    store_file_mark(path, &now);
+    return store_file_is(path, mark) && now.written.tv_sec == mark->written.tv_sec &&
+           now.written.tv_nsec == mark->written.tv_nsec;
 }
 
 void store_file_name_aside(const char *path, const char *kind, char base[STORE_ASIDE_BYTES_MAX])

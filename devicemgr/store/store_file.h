@@ -10,6 +10,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
+#include <time.h>
 
 /* The checkpoint's name in its directory. */
 #define STORE_FILE "checkpoint.db"
@@ -36,16 +37,19 @@ bool store_file_exists(const char *path);
 /* How many bytes the file has, and what SQLite keeps beside it; what cannot be told counts as none.
  */
 uint64_t store_file_bytes(const char *path);
-/* Which file had a name, and how long it was; `inode` 0: none had it. */
+/* Which file had a name, how long it was, and when it was written; `inode` 0: none had it. */
 struct store_file_mark {
     dev_t device;
     ino_t inode;
     off_t bytes;
+    struct timespec written;
 };
 
 void store_file_mark(const char *path, struct store_file_mark *mark);
 /* Whether it is still that one, and nobody has made it shorter: what SQLite has open it never does. */
 bool store_file_is(const char *path, const struct store_file_mark *mark);
+/* Of one that nobody writes: another disk's may have its numbers. */
+bool store_file_is_as_it_was(const char *path, const struct store_file_mark *mark);
 /* A name beside `path` that is free, with `kind` and a time stamp. */
 void store_file_name_aside(const char *path, const char *kind, char base[STORE_ASIDE_BYTES_MAX]);
 /* Moves the file and what SQLite keeps beside it out of the way, under names by which SQLite still

@@ -260,6 +260,37 @@ static void lives_through_a_read_only_disk(void **state)
     assert_int_equal(umount(f->dir), 0);
 }
 
+/* Nothing holds the one that could be read only, so that it can be unmounted: what is there then is
+ * another's, or empty, and all there is must be written into it. */
+static void another_disk_in_place_of_one_that_was_read_only(void **state)
+{
+    struct fixture *f = *state;
+    struct devicemgr_record pod = store_record(DEVICEMGR_RECORD_POD, "p", "", "", "p");
+
+    for (unsigned older = 0; older < 2; older++) {
+        struct store *store;
+
+        mount_small_disk(f);
+        commit_samples(f);
+        remount(f, MS_RDONLY);
+        store = open_and_load(f);
+        assert_int_equal(try_commit(f, store, &pod, 1), -1);
+        assert_int_equal(umount(f->dir), 0);
+        assert_int_equal(mount("tmpfs", f->dir, "tmpfs", 0, "size=128k"), 0);
+        if (older)
+            commit_samples(f);
+        assert_int_equal(try_commit(f, store, &pod, 1), STORE_RESET);
+        must_commit(f, store, &pod, 1);
+        store_close(store);
+        store = open_and_load(f);
+        assert_int_equal(f->loaded.len, 1);
+        assert_true(store_lost_rows(store)); /* until the core has said that it knows all */
+        store_close(store);
+        assert_int_equal(count_set_aside(f), older);
+        assert_int_equal(umount(f->dir), 0);
+    }
+}
+
 /* Killed, then the disk turned read-only: part of the records stands in the journal only. */
 static void reads_a_journal_on_a_read_only_disk(void **state)
 {
@@ -392,6 +423,7 @@ int main(void)
         STORE_TEST(rows_that_cannot_be_read_are_waited_for),
         STORE_TEST(never_writes_over_rows_it_has_not_read),
         STORE_TEST(lives_through_a_read_only_disk),
+        STORE_TEST(another_disk_in_place_of_one_that_was_read_only),
         STORE_TEST(reads_a_journal_on_a_read_only_disk),
         STORE_TEST(makes_its_file_once_the_disk_can_be_written),
         STORE_TEST(lives_through_a_full_disk),
