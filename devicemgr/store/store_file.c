@@ -103,14 +103,15 @@ void store_file_mark(const char *path, struct store_file_mark *mark)
 {
     struct stat st;
 
-    *mark = (struct store_file_mark){0};
     if (stat(path, &st) == 0)
         *mark = (struct store_file_mark){st.st_dev, st.st_ino, st.st_size, st.st_mtim};
+    else if (errno == ENOENT || errno == ENOTDIR)
+        *mark = (struct store_file_mark){0};
 }
 
 bool store_file_is(const char *path, const struct store_file_mark *mark)
 {
-    struct store_file_mark now;
+    struct store_file_mark now = *mark;
 
     store_file_mark(path, &now);
     return now.device == mark->device && now.inode == mark->inode && now.bytes >= mark->bytes;
@@ -118,7 +119,7 @@ bool store_file_is(const char *path, const struct store_file_mark *mark)
 
 bool store_file_is_as_it_was(const char *path, const struct store_file_mark *mark)
 {
-    struct store_file_mark now;
+    struct store_file_mark now = *mark;
 
     store_file_mark(path, &now);
     return store_file_is(path, mark) && now.written.tv_sec == mark->written.tv_sec &&

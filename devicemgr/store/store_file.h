@@ -45,8 +45,10 @@ struct store_file_mark {
     struct timespec written;
 };
 
+/* Where that cannot be told, as of a disk that fails, *mark stays as it is. */
 void store_file_mark(const char *path, struct store_file_mark *mark);
-/* Whether it is still that one, and nobody has made it shorter: what SQLite has open it never does. */
+/* Whether it is still that one, or that cannot be told, and nobody has made it shorter: what SQLite
+ * has open it never does. */
 bool store_file_is(const char *path, const struct store_file_mark *mark);
 /* Of one that nobody writes: another disk's may have its numbers. */
 bool store_file_is_as_it_was(const char *path, const struct store_file_mark *mark);

@@ -3,7 +3,7 @@ target_link_libraries(store_fixture PUBLIC devicemgr_store PkgConfig::CMOCKA Pkg
 unit_test(test_store test_store.c store_fixture PkgConfig::ZLIB)
 unit_test(test_store_damage test_store_damage.c store_fixture)
 unit_test(test_store_disk test_store_disk.c store_fixture)
-target_link_options(test_store_disk PRIVATE -Wl,--wrap=access)
+target_link_options(test_store_disk PRIVATE -Wl,--wrap=access,--wrap=stat)
 unit_test(test_store_look test_store_look.c store_fixture)
 unit_test(test_store_faults test_store_faults.c devicemgr_store PkgConfig::SQLITE)
 

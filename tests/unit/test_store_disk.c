@@ -34,6 +34,17 @@ int __wrap_access(const char *path, int mode)
     return -1;
 }
 
+int __real_stat(const char *path, struct stat *out);
+int __wrap_stat(const char *path, struct stat *out);
+
+int __wrap_stat(const char *path, struct stat *out)
+{
+    if (!hidden || strcmp(path, hidden) != 0)
+        return __real_stat(path, out);
+    errno = EIO;
+    return -1;
+}
+
 /* A new one in its place would be the end of who holds what. */
 static void a_file_that_the_disk_does_not_tell_of_is_not_replaced(void **state)
 {
@@ -49,6 +60,31 @@ static void a_file_that_the_disk_does_not_tell_of_is_not_replaced(void **state)
     assert_int_equal(f->loaded.len, SAMPLES);
     store_close(store);
     assert_int_equal(count_set_aside(f), 0);
+}
+
+/* Nor is it for another one, nor cut short. */
+static void nor_is_one_that_is_in_use_let_go(void **state)
+{
+    struct fixture *f = *state;
+    const struct devicemgr_record record = store_record(DEVICEMGR_RECORD_POD, "p", "", "", "1");
+    char journal[sizeof f->file + 8];
+    struct store *store;
+
+    snprintf(journal, sizeof journal, "%s-wal", f->file);
+    commit_samples(f);
+    store = open_and_load(f);
+    must_commit(f, store, &record, 1);
+    for (unsigned i = 0; i < 2; i++) {
+        hidden = i ? journal : f->file;
+        must_commit(f, store, &record, 1);
+        hidden = NULL;
+        must_commit(f, store, &record, 1);
+    }
+    assert_int_equal(f->reports, 0);
+    assert_int_equal(count_set_aside(f), 0);
+    assert_int_equal(unlink(f->file), 0); /* it is looked at again */
+    assert_int_equal(try_commit(f, store, &record, 1), STORE_RESET);
+    store_close(store);
 }
 
 /* Nor is one made for a journal that may be another's. */
@@ -418,6 +454,7 @@ int main(void)
         STORE_TEST(commits_all_or_nothing_on_a_full_disk),
         STORE_TEST(starts_on_a_full_disk_and_recovers),
         STORE_TEST(a_file_that_the_disk_does_not_tell_of_is_not_replaced),
+        STORE_TEST(nor_is_one_that_is_in_use_let_go),
         STORE_TEST(nor_is_one_made_beside_such_a_journal),
         STORE_TEST(starts_without_permission_and_recovers),
         STORE_TEST(rows_that_cannot_be_read_are_waited_for),
