@@ -308,14 +308,16 @@ static int by_since(const void *a, const void *b)
     return strverscmp(x->id, y->id);
 }
 
-/* Those that are to become NoExecute, who was unhealthy first first; the caller frees them. */
+/* Those that are to become NoExecute, who was unhealthy first first; the caller frees them. With
+ * them `waiting` counts those whose plugin was not there all that time. */
 static const struct device **find_due(struct health_guard *guard, const struct resource *resource,
-                                      uint64_t now_ms, uint64_t after_ms, size_t *len)
+                                      uint64_t now_ms, uint64_t after_ms, size_t *len,
+                                      size_t *waiting)
 {
     const struct devices *devices = &resource->devices;
     const struct device **due = mem_alloc(devices->len - devices->healthy, sizeof *due);
 
-    *len = 0;
+    *len = *waiting = 0;
     guard->next_ms = UINT64_MAX;
     for (size_t i = 0; i < devices->len; i++) {
         const struct device *device = &devices->items[i];
@@ -323,6 +325,7 @@ static const struct device **find_due(struct health_guard *guard, const struct r
 
         if (device->healthy || ids_contain_sorted(&resource->no_execute, device->id))
             continue;
+        *waiting += later_by(device->since_ms, after_ms) <= now_ms;
         if (at_ms > now_ms)
             guard->next_ms = earlier(guard->next_ms, at_ms);
         else
@@ -351,18 +354,17 @@ static void log_closed(struct state *state, const struct health_guard *guard,
 static bool look_at_health(struct state *state, struct health_guard *guard,
                            struct resource *resource, uint64_t after_ms)
 {
-    size_t most = resource->devices.len / TAINT_HEALTH_SHARE, len, taken = 0, all;
+    size_t most = resource->devices.len / TAINT_HEALTH_SHARE, len, taken = 0, waiting;
     size_t gone = release_healthy(resource);
-    const struct device **due = find_due(guard, resource, state->now_ms, after_ms, &len);
+    const struct device **due = find_due(guard, resource, state->now_ms, after_ms, &len, &waiting);
     bool closed = guard->closed;
 
-    all = resource->no_execute.len + len;
-    if (all == 0)
+    if (resource->no_execute.len + waiting == 0)
         guard->closed = false;
     while (!guard->closed && taken < len && resource->no_execute.len < later(most, 1))
         ids_add(&resource->no_execute, due[taken++]->id);
     ids_sort(&resource->no_execute);
-    guard->held_back = len - taken;
+    guard->held_back = guard->closed ? waiting : len - taken;
     guard->closed = guard->closed || guard->held_back > 0;
     free(due);
     if (guard->closed && !closed)

@@ -7,7 +7,8 @@
  * that long by the word of a plugin that is connected. What is said once holds while the plugin is
  * away, but nothing new comes of that. Of a resource's devices at most one of TAINT_HEALTH_SHARE is
  * NoExecute by health at a time, and at least one; with more the *guard* closes: nothing new
- * becomes NoExecute before none of them is unhealthy for so long. An operator may taint the others.
+ * becomes NoExecute before none of them is unhealthy for so long, with its plugin or without. An
+ * operator may taint the others. That it is closed does not outlive a restart.
  */
 #ifndef DEVICEMGR_BOOKS_TAINTED_H
 #define DEVICEMGR_BOOKS_TAINTED_H

@@ -510,6 +510,27 @@ static void no_more_than_a_quarter_at_a_time(void **state)
     assert_int_equal(held_back(w), 0);
 }
 
+/* Those that are held back wait for the operator, not for their plugin to come back. */
+static void nor_once_its_plugin_was_away(void **state)
+{
+    struct world *w = *state;
+    uint64_t endpoint = gpus_up(w, "g0 g1 g2 g3 g4 g5 g6 g7");
+
+    plugin_list(w, endpoint, "g0! g1! g2! g3! g4! g5! g6! g7!");
+    pass(w, 60000);
+    assert_int_equal(acting(w, "NoExecute"), 2);
+    plugin_list(w, endpoint, "g0 g1 g2! g3! g4! g5! g6! g7!");
+    plugin_lost(w, endpoint, "gone");
+    ignore_all(w);
+    plugin_register(w, 77, GPU, "gpu.sock");
+    plugin_back(w, "g0 g1 g2! g3! g4! g5! g6! g7!");
+    assert_int_equal(held_back(w), 6);
+    pass(w, 600000);
+    assert_int_equal(acting(w, "NoExecute"), 0);
+    assert_int_equal(acting(w, "NoSchedule held back"), 6);
+    assert_int_equal(held_back(w), 6);
+}
+
 static void at_least_one_may(void **state)
 {
     struct world *w = *state;
@@ -697,6 +718,7 @@ int main(void)
                                         world_teardown),
         cmocka_unit_test_setup_teardown(no_more_than_a_quarter_at_a_time, health_setup,
                                         world_teardown),
+        cmocka_unit_test_setup_teardown(nor_once_its_plugin_was_away, health_setup, world_teardown),
         cmocka_unit_test_setup_teardown(at_least_one_may, health_setup, world_teardown),
         cmocka_unit_test_setup_teardown(a_list_goes_on_behind_each_of_its_rows, health_setup,
                                         world_teardown),
