@@ -220,6 +220,8 @@ static void put_ending(json_t *one, const ProtobufCMessage *message)
     json_value_set(one, "dueMs", json_value_number(row->due_ms));
     json_value_set(one, "static", json_boolean(row->static_pod));
     json_value_set(one, "earlierBoot", json_boolean(row->earlier_boot));
+    json_value_set(one, "orderGraceMs",
+                   row->order_own_grace ? json_null() : json_value_number(row->order_grace_ms));
 }
 
 /* ---- all of them ---- */

@@ -25,6 +25,17 @@ static void ask_of(const struct ending_ask *ask, Checkpoint__V1__EndingAsk *row)
     row->told = ask->told;
 }
 
+/* The pod's own is said as what it is, if that is known: after a restart it is not at first. */
+static void put_order(const struct ending *ending, Checkpoint__V1__Ending *row)
+{
+    uint64_t grace_ms = ending_order_grace_ms(ending);
+
+    if (ending->state != ENDING_EVICTED)
+        return;
+    row->order_own_grace = grace_ms == ENDING_POD_GRACE;
+    row->order_grace_ms = row->order_own_grace ? 0 : grace_ms;
+}
+
 uint8_t *record_of_ending(const struct ending *ending, const char *boot_id, size_t *bytes_len)
 {
     Checkpoint__V1__Ending row = CHECKPOINT__V1__ENDING__INIT;
@@ -40,6 +51,7 @@ uint8_t *record_of_ending(const struct ending *ending, const char *boot_id, size
     row.due_ms = ending->due_ms;
     row.static_pod = ending->static_pod;
     row.earlier_boot = ending->earlier_boot;
+    put_order(ending, &row);
     row.asks = all;
     for (const struct ending_ask *ask = ending->asks; ask; ask = ask->next) {
         ask_of(ask, &asks[row.n_asks]);
@@ -112,6 +124,7 @@ int record_restore_ending(struct endings *endings, uint64_t now_ms, const char *
         restore_asks(ending, row, now_ms, is_boot);
         ending_set_restored(ending, state, is_boot ? row->due_ms : 0, row->static_pod,
                             !is_boot || row->earlier_boot);
+        ending->order_grace_ms = row->order_own_grace ? ENDING_POD_GRACE : row->order_grace_ms;
         ending->stored = true;
         result = 0;
     }

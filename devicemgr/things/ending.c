@@ -275,10 +275,14 @@ bool ending_grace_is_open(const struct ending *ending)
            shortest_ms(ending, ENDING_POD_GRACE) != ENDING_POD_GRACE;
 }
 
+uint64_t ending_order_grace_ms(const struct ending *ending)
+{
+    return ending->order_grace_ms == ENDING_POD_GRACE ? pod_ms(ending) : ending->order_grace_ms;
+}
+
 bool ending_grace_is_shorter(const struct ending *ending)
 {
-    return ending_grace_ms(ending) <
-           (ending->order_grace_ms == ENDING_POD_GRACE ? pod_ms(ending) : ending->order_grace_ms);
+    return ending_grace_ms(ending) < ending_order_grace_ms(ending);
 }
 
 bool ending_asked_only_by(const struct ending *ending, enum end_asker asker)

@@ -142,7 +142,10 @@ uint64_t ending_asked_ms(const struct ending *ending);
 uint64_t ending_grace_ms(const struct ending *ending);
 /* Whether somebody asks for the pod's own grace, which is not known, and somebody for another. */
 bool ending_grace_is_open(const struct ending *ending);
-/* EVICTING, EVICTED: whether it is to be shorter than the order has it. */
+/* EVICTING, EVICTED: which the order has; ENDING_POD_GRACE: the pod's own, which is not known; 0:
+ * that is not known, of a row of an earlier release. */
+uint64_t ending_order_grace_ms(const struct ending *ending);
+/* Likewise whether it is to be shorter. */
 bool ending_grace_is_shorter(const struct ending *ending);
 /* Whether nobody else asks for it. */
 bool ending_asked_only_by(const struct ending *ending, enum end_asker asker);

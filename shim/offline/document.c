@@ -264,6 +264,17 @@ static int read_order(const struct reading *at, json_t *value)
     return 0;
 }
 
+/* null: the pod's own. */
+static int read_grace(const struct reading *at, const json_t *grace, const char *wrong,
+                      protobuf_c_boolean *own, uint64_t *grace_ms)
+{
+    *own = json_is_null(grace);
+    *grace_ms = (uint64_t)json_integer_value(grace);
+    if (*own || (json_is_integer(grace) && json_integer_value(grace) >= 0))
+        return 0;
+    return reading_wrong(at, wrong);
+}
+
 /* Earlier releases wrote neither askedMs, orLess nor told. */
 static int read_ask(const struct reading *at, json_t *value, Checkpoint__V1__EndingAsk *ask)
 {
@@ -279,14 +290,11 @@ static int read_ask(const struct reading *at, json_t *value, Checkpoint__V1__End
         reading_number_from_0(at, asked, INT64_MAX, "askedMs") < 0 ||
         reading_number_from_0(at, token, INT64_MAX, "token") < 0 ||
         reading_number_from_0(at, at_s, INT64_MAX, "atSeconds") < 0 ||
-        reading_number_from_0(at, json_integer_value(grace), INT64_MAX, "graceMs") < 0 ||
+        read_grace(at, grace, "graceMs is neither a number from 0 on nor null", &ask->own_grace,
+                   &ask->grace_ms) < 0 ||
         reading_text_or_empty(at, why, "why", &ask->why) < 0)
         return -1;
-    if (!json_is_null(grace) && !json_is_integer(grace))
-        return reading_wrong(at, "graceMs is neither a number nor null");
     ask->token = (uint64_t)token;
-    ask->own_grace = json_is_null(grace);
-    ask->grace_ms = (uint64_t)json_integer_value(grace);
     ask->asked_ms = (uint64_t)asked;
     ask->or_less = or_less;
     ask->here = here;
@@ -311,19 +319,21 @@ static int read_asks(const struct reading *at, const json_t *list, Checkpoint__V
     return 0;
 }
 
-/* Earlier releases wrote no earlierBoot. */
+/* Earlier releases wrote neither earlierBoot nor orderGraceMs. */
 static int read_ending(const struct reading *at, json_t *value)
 {
     Checkpoint__V1__Ending row = CHECKPOINT__V1__ENDING__INIT;
     Checkpoint__V1__EndingAsk *asks;
-    const json_t *name_space, *name, *list, *boot;
+    const json_t *name_space, *name, *list, *boot, *order = NULL;
     json_int_t asked, due;
     int is_static, earlier_boot = 0, rc;
 
-    if (reading_unpack(at, value, "{s:s, s:o, s:o, s:s, s:o, s:o, s:I, s:I, s:b, s?b}", "uid",
+    if (reading_unpack(at, value, "{s:s, s:o, s:o, s:s, s:o, s:o, s:I, s:I, s:b, s?b, s?o}", "uid",
                        &row.pod_uid, "namespace", &name_space, "name", &name, "state", &row.state,
                        "asks", &list, "boot", &boot, "askedMs", &asked, "dueMs", &due, "static",
-                       &is_static, "earlierBoot", &earlier_boot) < 0 ||
+                       &is_static, "earlierBoot", &earlier_boot, "orderGraceMs", &order) < 0 ||
+        (order && read_grace(at, order, "orderGraceMs is neither a number from 0 on nor null",
+                             &row.order_own_grace, &row.order_grace_ms) < 0) ||
         reading_text_or_empty(at, name_space, "namespace", &row.namespace_) < 0 ||
         reading_text_or_empty(at, name, "name", &row.name) < 0 ||
         reading_text_or_empty(at, boot, "boot", &row.boot_id) < 0 ||

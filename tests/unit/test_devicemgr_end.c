@@ -927,6 +927,26 @@ static void a_shorter_grace_is_another_order(void **state)
     expect(w, "stop c-u1-main in 5000ms");
 }
 
+static void so_it_is_after_a_restart(void **state)
+{
+    struct world *w = *state;
+
+    end_in(w, 1, "u1", DEVICEMGR_POD_GRACE);
+    stored(w);
+    evicted(w, DEVICEMGR_EVICTED);
+    stored(w);
+    world_restart(w);
+    kubelet_lists(w);
+    listed(w, RUNS, NULL);
+    stored(w);
+    listed(w, RUNS, NULL);
+    expect_nothing(w); /* nobody has asked for another */
+    ask(w, END_SHUTDOWN, 1, "u1", 5000);
+    stored(w);
+    listed(w, RUNS, NULL);
+    expect(w, "stop c-u1-main in 5000ms");
+}
+
 /* Of which the runtime's list tells: 45 s. */
 static void nor_is_the_pods_own_passed_over(void **state)
 {
@@ -949,6 +969,17 @@ static void nor_is_the_pods_own_passed_over(void **state)
     stored(w);
     listed(w, RUNS, NULL); /* which it has */
     expect_nothing(w);
+    world_restart(w); /* behind which nobody knows it before the list */
+    stored(w);
+    kubelet_lists(w);
+    listed(w, RUNS, NULL);
+    stored(w);
+    listed(w, RUNS, NULL);
+    expect_nothing(w);
+    end_in(w, 2, "u1", 44000);
+    stored(w);
+    listed(w, RUNS, NULL);
+    expect(w, "stop c-u1-main in 44000ms");
 }
 
 /* u1's end is asked for, by force after ten minutes, of which five have gone. */
@@ -1060,6 +1091,7 @@ int main(void)
         CLUSTER(one_that_the_cluster_knows_as_a_mirror_is_ended_here),
         CLUSTER(who_insists_has_it_ended_here),
         CLUSTER(a_shorter_grace_is_another_order),
+        CLUSTER(so_it_is_after_a_restart),
         CLUSTER(nor_is_the_pods_own_passed_over),
         CLUSTER(budgets_are_kept_to_for_a_time),
         CLUSTER(who_takes_it_back_has_not_waited),

@@ -71,8 +71,13 @@ static const char TEXT[] =
     "   {\"asker\": \"eviction\", \"token\": 7, \"askedMs\": 6, \"graceMs\": 3000,"
     "   \"orLess\": true, \"here\": false, \"why\": null, \"atSeconds\": 0, \"told\": false}],"
     "  \"boot\": \"a-boot\", \"askedMs\": 5, \"dueMs\": 0, \"static\": true,"
-    "  \"earlierBoot\": true}]}";
-#define ROWS 14
+    "  \"earlierBoot\": true, \"orderGraceMs\": 0},"
+    "  {\"uid\": \"q\", \"namespace\": null, \"name\": null, \"state\": \"evicted\","
+    "   \"asks\": [{\"asker\": \"shutdown\", \"token\": 0, \"askedMs\": 0, \"graceMs\": 9,"
+    "    \"orLess\": false, \"here\": false, \"why\": null, \"atSeconds\": 0, \"told\": false}],"
+    "   \"boot\": null, \"askedMs\": 0, \"dueMs\": 0, \"static\": false,"
+    "   \"earlierBoot\": false, \"orderGraceMs\": null}]}";
+#define ROWS 15
 
 struct fixture {
     json_t *root;
@@ -129,7 +134,8 @@ static const struct later {
              {"preStart", "noExecute", "[]"},  {"preStart", "noExecuteBoot", "null"},
              {"asks", "earlierBoot", "false"}, {"asker", "askedMs", "0"},
              {"asker", "orLess", "false"},     {"asker", "told", "false"},
-             {"pod", "podUid", "null"},        {"pod", "former", "false"}};
+             {"asks", "orderGraceMs", "0"},    {"pod", "podUid", "null"},
+             {"pod", "former", "false"}};
 #define LATER_LEN (sizeof LATER / sizeof LATER[0])
 
 static void add_later(json_t *value)
@@ -229,7 +235,8 @@ static const char *const LEFT_OUT[] = {
     "checkpoint.v1.Allocation.options", "checkpoint.v1.Allocation.has_options",
     "checkpoint.v1.Allocation.boot_id", "checkpoint.v1.Order.set_ms", "checkpoint.v1.Order.boot_id",
     /* or other fields would say nothing */
-    "checkpoint.v1.Allocation.own_choice", "checkpoint.v1.EndingAsk.own_grace"};
+    "checkpoint.v1.Allocation.own_choice", "checkpoint.v1.EndingAsk.own_grace",
+    "checkpoint.v1.Ending.order_own_grace"};
 
 static bool is_left_out(const ProtobufCMessageDescriptor *of, const char *field)
 {
