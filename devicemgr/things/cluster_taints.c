@@ -22,6 +22,7 @@ static bool taint_init(struct cluster_taint *taint, uint64_t now_ms, const char 
                                     .key = mem_strdup(is->key),
                                     .value = mem_strdup(is->value),
                                     .added_ms = ago(now_ms, is->age_ms),
+                                    .earlier_ms = ago(is->age_ms, now_ms),
                                     .added_s = is->added_s};
     if (!taint_effect_find(is->effect, &taint->effect))
         taint->effect = TAINT_NONE;
@@ -161,6 +162,7 @@ static struct taint value_of(const struct cluster_taint *is, enum taint_source s
                           .value = is->value,
                           .words = name,
                           .added_ms = is->added_ms,
+                          .earlier_ms = is->earlier_ms,
                           .added_s = is->added_s,
                           .end_ms = UINT64_MAX};
 }

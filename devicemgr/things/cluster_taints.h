@@ -18,7 +18,7 @@ struct cluster_taint {
     char *key;
     char *value;
     enum taint_effect effect;
-    uint64_t added_ms, added_s;
+    uint64_t added_ms, earlier_ms, added_s;
 };
 
 struct tainted_slice {

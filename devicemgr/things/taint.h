@@ -40,13 +40,14 @@ struct taint {
     enum taint_source source;
     enum taint_effect effect;
     const char *key;
-    const char *value; /* "": none */
-    const char *words; /* the operator's reason, or the rule's name; "": none */
-    uint64_t added_ms; /* on the core's clock: from then on the seconds of tolerations count */
-    uint64_t added_s;  /* for people, since 1970, by the clock of who added it; 0: not known */
-    uint64_t end_ms;   /* it ends by itself then; UINT64_MAX: it does not */
-    bool unstored;     /* it is in force, but nobody is evicted for it before it is durable */
-    bool held_back;    /* by health: it would be NoExecute, but too many devices are unhealthy */
+    const char *value;   /* "": none */
+    const char *words;   /* the operator's reason, or the rule's name; "": none */
+    uint64_t added_ms;   /* on the core's clock: from then on the seconds of tolerations count */
+    uint64_t earlier_ms; /* or so long before that, which is when the clock began */
+    uint64_t added_s;    /* for people, since 1970, by the clock of who added it; 0: not known */
+    uint64_t end_ms;     /* it ends by itself then; UINT64_MAX: it does not */
+    bool unstored;       /* it is in force, but nobody is evicted for it before it is durable */
+    bool held_back;      /* by health: it would be NoExecute, but too many devices are unhealthy */
 };
 
 /* "None", "NoSchedule", "NoExecute"; static. */

@@ -139,7 +139,7 @@ static uint64_t until_ms(const struct toleration *toleration, const struct taint
         return 0;
     if (__builtin_mul_overflow((uint64_t)toleration->seconds, 1000, &ms))
         return UINT64_MAX;
-    return later_by(taint->added_ms, ms);
+    return ms <= taint->earlier_ms ? 0 : later_by(taint->added_ms, ms - taint->earlier_ms);
 }
 
 uint64_t tolerations_until_ms(const struct tolerations *tolerations, const struct taint *taint)

@@ -236,7 +236,7 @@ static struct devicemgr_taint_row row_of(const struct state *state, const struct
         .effect = taint_effect_name(taint->effect),
         .source = taint_source_name(taint->source),
         .words = taint->words,
-        .since_ms_ago = ago(state->now_ms, taint->added_ms),
+        .since_ms_ago = later_by(ago(state->now_ms, taint->added_ms), taint->earlier_ms),
         .ends_in_ms = taint->end_ms == UINT64_MAX ? UINT64_MAX : taint->end_ms - state->now_ms,
         .held_back = taint->held_back,
         .refused = entry->refused,

@@ -827,6 +827,54 @@ static void claims_tolerate_by_their_allocation(void **state)
     assert_int_equal(settle(w), 1);
 }
 
+static bool put_age(void *user, const struct devicemgr_taint_row *taint)
+{
+    *(uint64_t *)user = taint->since_ms_ago;
+    return true;
+}
+
+/* u1 tolerates for so many seconds what is tainted since an hour before the boot. */
+static void tolerates_what_is_older_than_the_boot(struct world *w, int64_t seconds)
+{
+    const struct devicemgr_claim_toleration tolerations[] = {
+        {DRIVER, "p", "gpu-0", {"k", "Exists", "", "NoExecute", true, seconds}}};
+    static const char *const uids[] = {"u1"};
+    const struct devicemgr_claim_consumers consumers = {.extended = true,
+                                                        .reserved_for = uids,
+                                                        .reserved_for_len = 1,
+                                                        .tolerations = tolerations,
+                                                        .tolerations_len = 1};
+    const struct devicemgr_tainted_device tainted = {
+        "gpu-0", {"k", "", "NoExecute", 1, w->now_ms + 3600000}};
+
+    sandbox_ran(w, "u1", "s-u1", 0);
+    devicemgr_claim_consumers(w->mgr, w->now_ms, "c", &consumers);
+    devicemgr_slice_taints(w->mgr, w->now_ms, "s1", DRIVER, "p", 1, &tainted, 1);
+    devicemgr_run(w->mgr);
+}
+
+static void what_is_older_than_the_boot_counts_from_then(void **state)
+{
+    const struct devicemgr_which all = {NULL};
+    struct world *w = *state;
+    uint64_t age_ms = 0;
+
+    tolerates_what_is_older_than_the_boot(w, 3600 + (int64_t)(w->now_ms / 1000) + 60);
+    assert_int_equal(settle(w), 0);
+    devicemgr_taints(w->mgr, w->now_ms, &all, put_age, &age_ms);
+    assert_int_equal(age_ms, w->now_ms + 3600000);
+    pass(w, 60000);
+    assert_int_equal(settle(w), 1);
+}
+
+static void that_may_be_over_at_once(void **state)
+{
+    struct world *w = *state;
+
+    tolerates_what_is_older_than_the_boot(w, 3600);
+    assert_int_equal(settle(w), 1);
+}
+
 static size_t users_of(const struct world *w, const char *uid)
 {
     return claims_find(&w->mgr->state.claims, uid, DRIVER)->users_len;
@@ -1261,6 +1309,8 @@ int main(void)
         TEST(what_it_does_not_see_is, claim_setup),
         TEST(nobody_is_made_with_a_claim_of_it, claim_setup),
         TEST(claims_tolerate_by_their_allocation, claim_setup),
+        TEST(what_is_older_than_the_boot_counts_from_then, claim_setup),
+        TEST(that_may_be_over_at_once, claim_setup),
         TEST(who_has_the_same_names_by_another_claim_is_not_meant, claim_setup),
         TEST(nobody_goes_before_the_cluster_has_told_of_a_claim, claim_setup),
         TEST(nobody_is_let_go_before_the_cluster_has_told_of_its_taints, claim_setup),
