@@ -36,6 +36,13 @@ bool facts_pod_over(const struct state *state, const char *pod_uid)
                             state->now_ms >= newest->remade_by_ms);
 }
 
+bool facts_pod_evicted(const struct state *state, const char *pod_uid)
+{
+    const struct ending *ending = endings_find(&state->endings, pod_uid);
+
+    return ending && ending_refuses(ending) && ending_find_ask(ending, END_EVICTION, END_ONCE);
+}
+
 bool facts_sandbox_ready(const struct sandbox *sandbox)
 {
     return !sandbox->dead && sandbox->state != SANDBOX_STOPPED;

@@ -21,6 +21,8 @@ bool facts_pod_runs(const struct state *state, const struct pod *pod);
 bool facts_pod_over(const struct state *state, const char *pod_uid);
 /* Whether the runtime knew the pod last in an earlier boot. */
 bool facts_pod_of_earlier_boot(const struct state *state, const struct pod *pod);
+/* Whether it is evicted from here, and so kept from coming back. */
+bool facts_pod_evicted(const struct state *state, const char *pod_uid);
 /* Whether it is not stopped, and the runtime says that it is ready, as far as it has been heard. */
 bool facts_sandbox_ready(const struct sandbox *sandbox);
 /* Of one that is ended in a shutdown: nothing of it is waited for any more. */

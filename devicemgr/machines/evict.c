@@ -101,21 +101,14 @@ static void set_why(struct eviction *eviction, const struct evictable *evictable
     eviction->why = mem_strdup(text.buf);
 }
 
-/* Of one that is over, and is kept from coming back. */
-static bool is_ended(const struct evicts *evicts, const char *pod_uid)
-{
-    const struct ending *ending = endings_find(&evicts->state->endings, pod_uid);
-
-    return ending && ending_refuses(ending) && ending_find_ask(ending, END_EVICTION, END_ONCE);
-}
-
 static void note(void *user, const struct evictable *evictable)
 {
+    struct evicts *evicts = user;
     struct eviction *eviction;
 
-    if (evictable->over && !is_ended(user, evictable->pod_uid))
+    if (evictable->over && !facts_pod_evicted(evicts->state, evictable->pod_uid))
         return;
-    eviction = ensure(user, evictable->pod_uid);
+    eviction = ensure(evicts, evictable->pod_uid);
     if (eviction->found && eviction->at_ms <= evictable->at_ms)
         return;
     eviction->found = true;

@@ -3,6 +3,7 @@
  */
 #include <string.h>
 
+#include "devicemgr/books/facts.h"
 #include "devicemgr/books/state.h"
 #include "devicemgr/machines/task.h"
 #include "devicemgr/rules/claimed.h"
@@ -102,9 +103,10 @@ static bool is_of(const struct claim_user *user, const struct demand *demand)
            strcmp(demand->container, user->container) == 0;
 }
 
-/* Its create is not over, also at the runtime, which may take its time; or it has a device of a lifted
- * resource (lift.h): however long ago it was asked for here, what it has is known better than by this
- * list, which may be from before it was made. */
+/* Its create is not over, also at the runtime, which may take its time; or it has a device of a
+ * lifted resource (lift.h): however long ago it was asked for here, what it has is known better than
+ * by this list, which may be from before it was made. Or its pod was stopped, perhaps for what it
+ * has: that may be known by it alone, without which the rest of the pod would be made again. */
 static bool is_known_to_have(const struct state *state, const struct claim_user *user)
 {
     const struct sandbox *sandbox = pods_find_sandbox(&state->pods, user->sandbox_id);
@@ -120,7 +122,7 @@ static bool is_known_to_have(const struct state *state, const struct claim_user 
             strcmp(a->container, user->container) == 0)
             return true;
     }
-    return false;
+    return sandbox && facts_sandbox_ready(sandbox) && facts_pod_evicted(state, sandbox->pod->uid);
 }
 
 /* A list that is asked for from then on shows it, if it runs. What an earlier process has sent to the

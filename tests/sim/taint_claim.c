@@ -9,6 +9,7 @@
 #include "cri-proto/checkpoint_v1.pb-c.h"
 #include "cri-proto/dra_v1.pb-c.h"
 #include "devicemgr/dra.h"
+#include "devicemgr/endings.h"
 #include "tests/sim/taint_world.h"
 
 /* A container that no list shows may be in the making for so long; then it is not the claim's user
@@ -320,16 +321,28 @@ void taint_claim_wanted(struct taint_world *t, const char *uid)
         claim->asked = true;
 }
 
-/* Whom no list shows, long after he was asked for, it forgets. */
+/* One that it keeps from coming back, in a sandbox that is there. */
+static bool is_kept_away(const struct taint_world *t, const struct tw_pod *pod,
+                         const struct tw_pod *was)
+{
+    struct devicemgr_refusal refusal;
+    char uid[16];
+
+    snprintf(uid, sizeof uid, "u%u", pod->uid);
+    return pod->evicted.is && was->ready && devicemgr_sandbox_refused(t->core, uid, &refusal);
+}
+
+/* Whom no list shows, long after he was asked for, it forgets; unless he was stopped, which may be
+ * for what he has. */
 void taint_claims_listed(struct taint_world *t)
 {
     for (size_t i = 0; i < TW_PODS; i++) {
         struct tw_pod *pod = &t->pods[i];
         const struct tw_pod *was = &t->snapshot[i];
-        bool shown =
-            was->there && was->uid == pod->uid && was->sandbox == pod->sandbox && was->runs;
+        bool listed = was->there && was->uid == pod->uid && was->sandbox == pod->sandbox;
 
-        pod->user = pod->user && (shown || t->list_ms < pod->user_ms + COMES_MS);
+        pod->user = pod->user && ((listed && (was->runs || is_kept_away(t, pod, was))) ||
+                                  t->list_ms < pod->user_ms + COMES_MS);
     }
 }
 

@@ -808,6 +808,69 @@ static void nobody_is_made_with_a_claim_of_it(void **state)
     assert_false(with_claim(w, 5));
 }
 
+/* Without a cluster, u1 is to go for a claim's device: its container was stopped. */
+static void main_is_stopped_for_its_claim(struct world *w)
+{
+    w->settings.cluster = false;
+    devicemgr_set_settings(w->mgr, w->now_ms, &w->settings);
+    sandbox_ran(w, "u1", "s-u1", 0);
+    assert_false(with_claim(w, 1));
+    settle(w);
+    pass(w, CLAIM_USER_COMES_MS);
+    taint_of(w, DRIVER, "p/gpu-0");
+    settle(w);
+    assert_true(is_asked(w, "u1"));
+    pass(w, LIST_EVERY_MS);
+    runtime_listed(w, "u1/main");
+    settle(w);
+    devicemgr_container_stopped(w->mgr, w->now_ms, w->stop, 0, NULL);
+    devicemgr_run(w->mgr);
+    settle(w);
+    pass(w, OUTCOME_MS);
+    runtime_listed(w, "u1/main!");
+    settle(w);
+}
+
+/* What it was made with is all that says that it has the device: also once that has been stopped,
+ * and another container of it would be made again, which has no claim. */
+static void who_was_stopped_for_a_claim_is_kept_from_coming_back(void **state)
+{
+    struct world *w = *state;
+
+    main_is_stopped_for_its_claim(w);
+    assert_true(is_asked(w, "u1"));
+    assert_true(devicemgr_refuses_sandboxes(w->mgr));
+    untaint_of(w, DRIVER, "p/gpu-0");
+    settle(w);
+    assert_false(is_asked(w, "u1"));
+    runtime_listed(w, "u1/main!");
+    settle(w);
+    assert_int_equal(claims_find(&w->mgr->state.claims, "c", DRIVER)->users_len, 0);
+}
+
+/* As long as its sandbox is there: once that was stopped through the shim, or is found stopped, or
+ * gone, the claim is nobody's any more, and is unprepared. */
+static void until_its_sandbox_has_ended(void **state)
+{
+    for (int how = 0; how < 3; how++) {
+        struct world *w = *state;
+
+        main_is_stopped_for_its_claim(w);
+        if (how == 0)
+            sandbox_stopped(w, "s-u1");
+        else
+            runtime_listed(w, how == 1 ? "~u1/main!" : "");
+        settle(w);
+        assert_int_equal(claims_find(&w->mgr->state.claims, "c", DRIVER)->users_len, 0);
+        assert_false(is_asked(w, "u1"));
+        unprepare(w, 6, "c");
+        expect_stored(w, "commit claim c *");
+        expect(w, "unprepare c *");
+        world_teardown(state);
+        claim_setup(state);
+    }
+}
+
 static void claims_tolerate_by_their_allocation(void **state)
 {
     static const struct devicemgr_claim_toleration tolerations[] = {
@@ -1308,6 +1371,8 @@ int main(void)
         TEST(what_the_cluster_evicts_is_not_evicted_twice, claim_setup),
         TEST(what_it_does_not_see_is, claim_setup),
         TEST(nobody_is_made_with_a_claim_of_it, claim_setup),
+        TEST(who_was_stopped_for_a_claim_is_kept_from_coming_back, claim_setup),
+        TEST(until_its_sandbox_has_ended, claim_setup),
         TEST(claims_tolerate_by_their_allocation, claim_setup),
         TEST(what_is_older_than_the_boot_counts_from_then, claim_setup),
         TEST(that_may_be_over_at_once, claim_setup),
