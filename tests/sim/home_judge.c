@@ -310,7 +310,8 @@ static void judge_driver(struct home_world *h, size_t driver)
 }
 
 /* Of a driver that has moved the kubelet has the claim, and nobody else; of one that has not the
- * shim has what it has said. */
+ * shim has what it has said, until that is to be unprepared: it may be though the kubelet was told
+ * that it is not, as when it was stored late. */
 static void judge_claim(struct home_world *h, size_t id)
 {
     const struct hw_claim *claim = &h->claims[id];
@@ -322,9 +323,10 @@ static void judge_claim(struct home_world *h, size_t id)
                    "c%zu is let go of, as its driver has moved and no container runs with it", id);
         count_add(COUNT_HOME_KEPT_USED);
     }
-    check_that(
-        h->w, claim->life != HW_WANTED || !claim->by_shim || !claim->prepared || moved || row.there,
-        "c%zu is not forgotten, which the kubelet was told of", id);
+    check_that(h->w,
+               claim->life != HW_WANTED || !claim->by_shim || !claim->prepared || moved ||
+                   claim->let_go || row.there,
+               "c%zu is not forgotten, which the kubelet was told of", id);
 }
 
 void home_judge(struct home_world *h)
