@@ -123,6 +123,15 @@ plan_command() {
     done
 }
 
+# A kubelet whose drop-in is kept would be left with a socket that goes.
+check_kept_drop_in() {
+    [[ " ${kept[*]} " == *" $kubelet_drop_in "* ]] || return 0
+    grep -qsw -- "^[^#;].*$listen" "$root$kubelet_drop_in" ||
+        same_socket "$kubelet_endpoint" "$listen" ||
+        die "$root$kubelet_drop_in was edited, and does not have the kubelet use $listen: change" \
+            "that first, or remove it"
+}
+
 plan_kubelet() {
     kubelet_drop_in_text >"$work/drop-in"
     kubelet_command_changes || under_way "$kubelet_drop_in" || kubelet_restarts=no
@@ -132,6 +141,7 @@ plan_kubelet() {
     fi
     wish_unless_edited "$kubelet_drop_in" "$work/drop-in" 644
     plan_wishes # whether it is a change is asked next
+    check_kept_drop_in
     if is_changed "$kubelet_drop_in" && exists "$root$kubelet_drop_in" &&
         [ "$kubelet_restarts" = yes ]; then
         say "$kubelet_exec_from: another ExecStart= than at the last install; it is taken over"
@@ -151,12 +161,21 @@ plan_agent() {
     done
 }
 
+# An upgrade does not restart the kubelet, so its socket stays; and so does what runs: a daemon that
+# is started alone has the bridge's socket beside the new one.
+check_socket_stays() {
+    socket_path_in "$root$unit_dir" "$root$package_units" | grep -qxF -- "ListenStream=$listen" ||
+        die "$config has listen = \"$listen\", which is not the socket that the kubelet uses: run" \
+            "cri-device-shimctl node enable, or change it back"
+}
+
 # An upgrade of the package leaves the kubelet alone, and asks nothing that was answered before.
 plan_install() {
     [ -z "$build" ] || plan_command
     plan_binaries
     [ -z "$build" ] || plan_libraries
     read_config
+    [ "$verb" != upgrade ] || check_socket_stays
     plan_agent
     [ "$with_kubelet" = no ] || read_kubelet
     if [ "$verb" != upgrade ]; then

@@ -319,6 +319,22 @@ def test_edited_drop_in_keeps_everything(one):
     assert "was edited: take the shim out of it" in one.refuses("--uninstall")
 
 
+def test_edited_drop_in_and_another_listen(one):
+    """The socket stays where that kubelet looks for it; one that has both is not in the way."""
+    one.install()
+    settings = one.read(CONFIG)
+    one.write(DROP_IN, one.read(DROP_IN) + "# mine\n")
+    one.write(CONFIG, 'listen = "/run/own.sock"\n' + settings)
+    assert f"/{DROP_IN} was edited, and does not have the kubelet use /run/own.sock" in one.refuses()
+    one.write(CONFIG, settings)
+    one.build_binary("cri-device-shim", "two")
+    assert commands(one.install()) == ["systemctl restart cri-device-shim.service"]
+    one.write(CONFIG, 'listen = "/run/own.sock"\n' + settings)
+    one.write(DROP_IN, one.read(DROP_IN).replace(LISTEN, "/run/own.sock"))
+    assert f"/{DROP_IN}: it was edited; it stays" in one.install().stderr
+    assert "ListenStream=/run/own.sock\n" in one.read(f"{UNITS}/cri-device-shim.socket")
+
+
 def test_kubelet_uses_the_shim_by_itself(one):
     """The same, where the argument was also given by hand."""
     one.install()
@@ -783,6 +799,18 @@ def test_upgrade_of_a_package_where_the_shim_was_taken_off(packaged, removed):
     assert f"{removed} was removed: nothing is started" in done.stderr
     assert "systemctl restart cri-device-shim-bridge.service" in commands(package_command(packaged, "enable"))
     assert (packaged.root / removed).exists() or (packaged.root / removed).is_symlink()
+
+
+def test_upgrade_of_a_package_behind_another_listen(packaged):
+    """The kubelet, which no upgrade restarts, does not lose its socket."""
+    package_command(packaged, "enable")
+    packaged.write(CONFIG, 'listen = "/run/own.sock"\n' + packaged.read(CONFIG))
+    packaged.write("usr/bin/cri-device-shim", packaged.read("usr/bin/cri-device-shim") + "# two\n", 0o755)
+    before = packaged.tree()
+    done = package_command(packaged, "upgrade", refused=True)
+    assert 'has listen = "/run/own.sock"' in done.stderr and commands(done) == [] and packaged.tree() == before
+    package_command(packaged, "enable")
+    assert commands(package_command(packaged, "upgrade")) == ["systemctl daemon-reload"]
 
 
 def test_upgrade_with_settings_that_are_wrong(packaged):
