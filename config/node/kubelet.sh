@@ -3,7 +3,8 @@
 #
 # Read from the files, as systemd and the kubelet read them, and without our own drop-in: so it is
 # the same on a running node and below --root. What is not understood ends with a message; nothing
-# is guessed. Of the sourcing script: $root, $kubelet_drop_in (ours) and die().
+# is guessed. Of the sourcing script: $root, $verb, $runtime_endpoint, $kubelet_drop_in (ours) and
+# die().
 
 UNIT_DIRS=(/etc/systemd/system /run/systemd/system /usr/local/lib/systemd/system
     /usr/lib/systemd/system /lib/systemd/system)
@@ -258,13 +259,15 @@ argument() {
 
 # ---- the endpoint ----
 
-# endpoint_in FILE: the KubeletConfiguration's, if it has one.
+# endpoint_in FILE: the KubeletConfiguration's, if it has one; as JSON, too, where name and value are
+# in one line. In a string of JSON the quotes around that name would have a backslash.
 endpoint_in() {
     local file value
     file=$(on_node "$1")
     [ -f "$file" ] || return 0
-    grep -q '^[^#]*containerRuntimeEndpoint' "$file" || return 0
+    grep -qE '^([^#]*|[[:space:]]*\{.*)containerRuntimeEndpoint' "$file" || return 0
     value=$(sed -nE -e 's/^containerRuntimeEndpoint:[[:space:]]*/=/' -e 's/[[:space:]]+(#.*)?$//' \
+        -e 's/^[^#]*"containerRuntimeEndpoint"[[:space:]]*:[[:space:]]*("[^"\]*").*/=\1/' \
         -e "s/^=([\"']?)([^\"'#[:space:]]*)\1\$/=\2/p" "$file")
     [[ $value == =* && $value != *$'\n'* ]] ||
         die "$1: its containerRuntimeEndpoint is not understood; say --runtime-endpoint PATH"
@@ -279,6 +282,11 @@ find_endpoint() {
     local file
     if argument container-runtime && [ "$argument_value" != remote ]; then
         die "$argument_from: --container-runtime=$argument_value is no CRI runtime"
+    fi
+    # Without the shim the kubelet goes by what it says itself.
+    if [ -n "$runtime_endpoint" ] && [ "$verb" = enable ]; then
+        endpoint_is "$runtime_endpoint" --runtime-endpoint
+        return 0
     fi
     endpoint_is "$DEFAULT_ENDPOINT" "the kubelet's default"
     if argument container-runtime-endpoint; then

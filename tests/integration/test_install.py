@@ -51,6 +51,18 @@ LAYOUTS = {
     "kubeadm, nothing said": Layout(
         kubeadm(config='# containerRuntimeEndpoint: unix:///x\ncontainerRuntimeEndpoint: ""\n'),
         "/run/containerd/containerd.sock", "the kubelet's default"),
+    "configuration as JSON": Layout(
+        plain("/usr/bin/kubelet --config=/etc/k.json --config-dir=/etc/k.json.d",
+              **{"etc/k.json": '{\n  "kind": "KubeletConfiguration",\n'
+                               '  "containerRuntimeEndpoint": "unix:///run/c.sock",\n'
+                               '  "evictionHard": {\n    "memory.available": "100Mi"\n  }\n}\n',
+                 "etc/k.json.d/10.conf": '{"kind":"KubeletConfiguration","containerRuntimeEndpoint":""}\n'}),
+        "/run/c.sock", "/etc/k.json",
+        "/usr/bin/kubelet --config=/etc/k.json --config-dir=/etc/k.json.d"),
+    "configuration as JSON in one line": Layout(
+        plain("/usr/bin/kubelet --config=/etc/k.json",
+              **{"etc/k.json": '{"clusterDomain":"a","containerRuntimeEndpoint" : "unix:///run/c.sock","port":1}'}),
+        "/run/c.sock", "/etc/k.json", "/usr/bin/kubelet --config=/etc/k.json"),
     "directory of configurations": Layout(
         plain("/usr/bin/kubelet --config=/etc/k.yaml --config-dir /etc/k.d",
               **{"etc/k.yaml": "containerRuntimeEndpoint: unix:///run/c.sock\n",
@@ -855,9 +867,25 @@ REFUSED = {
             'the endpoint is "tcp://10.0.0.1:1"; expected a unix socket'),
     "docker": (plain("/usr/bin/kubelet --container-runtime=docker"),
                "--container-runtime=docker is no CRI runtime"),
-    "configuration as JSON": (
+    "configuration as JSON over two lines": (
         {**plain("/usr/bin/kubelet --config=/etc/k.yaml"),
-         "etc/k.yaml": '{"containerRuntimeEndpoint": "unix:///run/c.sock"}\n'},
+         "etc/k.yaml": '{"containerRuntimeEndpoint":\n "unix:///run/c.sock"}\n'},
+        "/etc/k.yaml: its containerRuntimeEndpoint is not understood"),
+    "configuration as JSON, escaped": (
+        {**plain("/usr/bin/kubelet --config=/etc/k.yaml"),
+         "etc/k.yaml": '{"containerRuntimeEndpoint": "unix:\\/\\/\\/run\\/c.sock"}\n'},
+        "/etc/k.yaml: its containerRuntimeEndpoint is not understood"),
+    "configuration as JSON, beside a #": (
+        {**plain("/usr/bin/kubelet --config=/etc/k.yaml"),
+         "etc/k.yaml": '{"clusterDomain": "#", "containerRuntimeEndpoint": "unix:///run/c.sock"}\n'},
+        "/etc/k.yaml: its containerRuntimeEndpoint is not understood"),
+    "configuration as JSON, another name": (
+        {**plain("/usr/bin/kubelet --config=/etc/k.yaml"),
+         "etc/k.yaml": '{"staticPodURL": "containerRuntimeEndpoint"}\n'},
+        "/etc/k.yaml: its containerRuntimeEndpoint is not understood"),
+    "configuration as YAML, twice": (
+        {**plain("/usr/bin/kubelet --config=/etc/k.yaml"),
+         "etc/k.yaml": '"containerRuntimeEndpoint": "unix:///run/c.sock"\n"containerRuntimeEndpoint": "/run/d.sock"\n'},
         "/etc/k.yaml: its containerRuntimeEndpoint is not understood"),
     "endpoint over two lines": (
         {**plain("/usr/bin/kubelet --config=/etc/k.yaml"),
@@ -886,6 +914,20 @@ def test_refused(directory, case):
         (node.root / UNITS / "kubelet.service").symlink_to("/dev/null")
     assert words in node.refuses()
     assert words in node.refuses("--dry-run")
+
+
+@pytest.mark.parametrize("text,words", [
+    ('{"containerRuntimeEndpoint":\n "unix:///run/c.sock"}', "say --runtime-endpoint PATH"),
+    ("containerRuntimeEndpoint: >-\n  unix:///run/c.sock", "expected a unix socket")])
+def test_runtime_that_is_said_is_not_looked_for(directory, text, words):
+    """Where it is not understood; and only to enable: without the shim the kubelet has what it says itself."""
+    node = Node(directory, plain("/usr/bin/kubelet --config=/etc/k.json", **{"etc/k.json": f"{text}\n"}))
+    assert words in node.refuses()
+    done = node.install("--runtime-endpoint", "/run/c.sock")
+    assert "its runtime is /run/c.sock (--runtime-endpoint)" in done.stdout
+    assert '"/run/c.sock"' in node.read(CONFIG) and FLAG in node.read(DROP_IN)
+    node.write("etc/k.json", f"containerRuntimeEndpoint: unix://{LISTEN}\n")
+    assert "/etc/k.json has the kubelet use the shim's socket" in node.refuses("--uninstall", "--runtime-endpoint", "/run/c.sock")
 
 
 @pytest.mark.parametrize("options,words", [
