@@ -89,35 +89,22 @@ static void note_lost(struct store *store)
 }
 
 /* A finding of the quick check is the file's end; one of the full check alone lies in an index,
- * which is made anew from the rows. */
-static int check_file(struct store *store, char *why, size_t why_bytes)
+ * which is made anew from the rows. Neither is believed before `again`: a page that the disk did not
+ * give is one, too, and may be there the next time. */
+static int check_file(struct store *store, bool again, char *why, size_t why_bytes)
 {
     int rc = store_db_check(store->db, "PRAGMA quick_check(1)", why, why_bytes);
 
     if (rc != SQLITE_OK)
         return rc;
     rc = store_db_check(store->db, "PRAGMA integrity_check(1)", why, why_bytes);
-    if ((rc & 0xff) != SQLITE_CORRUPT)
+    if ((rc & 0xff) != SQLITE_CORRUPT || !again)
         return rc;
     report(store, LOG_ERR, "checkpoint %s: an index is damaged (%s); it is made anew", store->path,
            why);
     rc = store_tables_rewrite(store->db);
     if (rc == SQLITE_OK)
         note_lost(store); /* rows whose checksum does not fit go with it */
-    return rc;
-}
-
-static int prepare(struct store *store)
-{
-    int rc = SQLITE_OK;
-
-    for (int i = 0; i < STORE_TABLES && rc == SQLITE_OK; i++) {
-        if (store_tables[i].make)
-            continue; /* store_row_write_late() */
-        rc = sqlite3_prepare_v2(store->db, store_tables[i].put, -1, &store->put[i], NULL);
-        if (rc == SQLITE_OK)
-            rc = sqlite3_prepare_v2(store->db, store_tables[i].drop, -1, &store->drop[i], NULL);
-    }
     return rc;
 }
 
@@ -132,10 +119,11 @@ static void disconnect(struct store *store)
     store->db = NULL;
 }
 
-/* `why` is filled unless STORE_OPENED; it may have a better text already than SQLite's. */
-static enum store_opened open_db(struct store *store, bool lock_first, char *why, size_t why_bytes)
+/* `again`: it did not open, or was damaged, without the lock that is taken first then. `why` is
+ * filled unless STORE_OPENED; it may have a better text already than SQLite's. */
+static enum store_opened open_db(struct store *store, bool again, char *why, size_t why_bytes)
 {
-    int version = 0, rc = store_db_connect(store->path, lock_first, &store->db);
+    int version = 0, rc = store_db_connect(store->path, again, &store->db);
     enum store_opened opened;
 
     if (rc == SQLITE_OK)
@@ -153,7 +141,7 @@ static enum store_opened open_db(struct store *store, bool lock_first, char *why
     if (!sqlite3_db_readonly(store->db, "main"))
         rc = store_db_exec(store->db, LOCK_SQL);
     if (rc == SQLITE_OK)
-        rc = check_file(store, why, why_bytes);
+        rc = check_file(store, again, why, why_bytes);
     if (rc == SQLITE_OK && !sqlite3_db_readonly(store->db, "main"))
         rc = store_db_exec(store->db, "PRAGMA journal_mode = WAL");
     if (rc == SQLITE_OK)
@@ -161,7 +149,7 @@ static enum store_opened open_db(struct store *store, bool lock_first, char *why
     if (rc == SQLITE_OK)
         rc = store_late_tables_check(store->db);
     if (rc == SQLITE_OK)
-        rc = prepare(store);
+        rc = store_tables_prepare(store->db, store->put, store->drop);
     return store_opened_of(rc);
 }
 
@@ -195,7 +183,7 @@ static enum store_opened open_file(struct store *store, char *why, size_t why_by
                                             why_bytes) < 0)
         return STORE_UNAVAILABLE;
     opened = open_db(store, false, why, why_bytes);
-    if (opened == STORE_UNAVAILABLE) {
+    if (opened == STORE_UNAVAILABLE || opened == STORE_DAMAGED) {
         disconnect(store);
         *why = '\0';
         opened = open_db(store, true, why, why_bytes);

@@ -22,7 +22,8 @@ int store_db_connect(const char *path, bool lock_first, sqlite3 **out);
 int store_db_exec(sqlite3 *db, const char *sql);
 /* The first column of the first row as a number. */
 int store_db_query_int(sqlite3 *db, const char *sql, int *out);
-/* Runs one of the PRAGMA checks; SQLITE_CORRUPT with its first finding in `why`. */
+/* Runs one of the PRAGMA checks; SQLITE_CORRUPT with its first finding in `why`, which may be a
+ * page that the disk did not give. */
 int store_db_check(sqlite3 *db, const char *pragma, char *why, size_t why_bytes);
 /* Why the last statement failed, of the checkpoint at `path`; before anything else is asked. */
 void store_db_failure(sqlite3 *db, const char *path, char *err, size_t err_bytes);

@@ -62,6 +62,21 @@ static int is_there(sqlite3 *db, const struct store_table *table, bool *there)
     return rc;
 }
 
+int store_tables_prepare(sqlite3 *db, sqlite3_stmt *put[STORE_TABLES],
+                         sqlite3_stmt *drop[STORE_TABLES])
+{
+    int rc = SQLITE_OK;
+
+    for (int i = 0; i < STORE_TABLES && rc == SQLITE_OK; i++) {
+        if (store_tables[i].make)
+            continue; /* store_row_write_late() */
+        rc = sqlite3_prepare_v2(db, store_tables[i].put, -1, &put[i], NULL);
+        if (rc == SQLITE_OK)
+            rc = sqlite3_prepare_v2(db, store_tables[i].drop, -1, &drop[i], NULL);
+    }
+    return rc;
+}
+
 int store_row_bind(sqlite3_stmt *stmt, const char *const key[3], const void *value, size_t bytes)
 {
     int rc = SQLITE_OK;

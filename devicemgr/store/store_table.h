@@ -37,6 +37,10 @@ enum { STORE_TABLE_META = DEVICEMGR_RECORD_LOSS, STORE_TABLES };
 
 extern const struct store_table store_tables[STORE_TABLES];
 
+/* Prepares both for each table that is always there; what was prepared before an error is the
+ * caller's to finalize, too. */
+int store_tables_prepare(sqlite3 *db, sqlite3_stmt *put[STORE_TABLES],
+                         sqlite3_stmt *drop[STORE_TABLES]);
 /* Whether tables that may have to be made are as they must be, if they were made: SQLITE_ERROR. */
 int store_late_tables_check(sqlite3 *db);
 /* Writes a row of a table that may have to be made, or deletes it (`value` NULL). */
