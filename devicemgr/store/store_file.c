@@ -156,30 +156,36 @@ static bool is_part(const char *name)
     return false;
 }
 
-/* How many there are whose names begin so; `oldest` is that of one of them. */
-static size_t count_aside(const char *dir, const char *prefix, char oldest[NAME_MAX + 1])
+/* How many there are whose names begin so; `oldest` is that of one of them, but not `last`: that was
+ * set aside just now, whatever the clock said. */
+static size_t count_aside(const char *dir, const char *prefix, const char *last,
+                          char oldest[NAME_MAX + 1])
 {
     DIR *entries = opendir(dir);
     size_t count = 0;
 
+    *oldest = '\0';
     if (!entries)
         return 0;
     for (struct dirent *entry; (entry = readdir(entries)) != NULL;) {
         if (strncmp(entry->d_name, prefix, strlen(prefix)) != 0 || is_part(entry->d_name))
             continue;
-        if (count++ == 0 || strverscmp(entry->d_name, oldest) < 0)
+        count++;
+        if (strcmp(entry->d_name, last) == 0)
+            continue;
+        if (*oldest == '\0' || strverscmp(entry->d_name, oldest) < 0)
             snprintf(oldest, NAME_MAX + 1, "%s", entry->d_name);
     }
     closedir(entries);
     return count;
 }
 
-static void remove_oldest_aside(const char *dir, const char *kind)
+static void remove_oldest_aside(const char *dir, const char *kind, const char *last)
 {
     char prefix[64], oldest[NAME_MAX + 1], path[PATH_MAX], part[PATH_MAX];
 
     snprintf(prefix, sizeof prefix, STORE_FILE ".%s-", kind);
-    while (count_aside(dir, prefix, oldest) > STORE_ASIDE_MAX) {
+    while (count_aside(dir, prefix, last, oldest) > STORE_ASIDE_MAX) {
         snprintf(path, sizeof path, "%s/%s", dir, oldest);
         for (size_t i = 1; i < sizeof PARTS / sizeof *PARTS; i++) {
             store_file_suffixed(part, path, PARTS[i]);
@@ -202,6 +208,6 @@ int store_file_set_aside(const char *dir, const char *path, const char *kind,
         if (rename(from, to) < 0 && errno != ENOENT)
             return -1;
     }
-    remove_oldest_aside(dir, kind);
+    remove_oldest_aside(dir, kind, strrchr(base, '/') + 1);
     return store_file_sync_dir(dir);
 }

@@ -195,6 +195,30 @@ static void keeps_no_more_than_some_of_what_is_set_aside(void **state)
     assert_true(is_aside(f, ".11") && is_aside(f, ".11-wal"));
 }
 
+/* As before the first answer of NTP, where there is no clock that goes on without power. */
+static void what_is_set_aside_now_stays_though_the_clock_is_behind(void **state)
+{
+    struct fixture *f = *state;
+    char path[192], *base, *end;
+
+    for (unsigned i = 0; i < STORE_ASIDE_MAX; i++) {
+        snprintf(path, sizeof path, "%s.damaged-21260101T00000%uZ", f->file, i);
+        write_whole(path, "x", 1);
+    }
+    write_whole(f->file, "garbage", 7);
+    store_close(open_store(f));
+    base = strstr(f->last_report, "set aside as ");
+    assert_non_null(base);
+    base += strlen("set aside as ");
+    end = strstr(base, " and a new one");
+    assert_non_null(end);
+    *end = '\0';
+    assert_int_equal(access(base, F_OK), 0);
+    assert_int_equal(count_set_aside(f), STORE_ASIDE_MAX);
+    snprintf(path, sizeof path, "%s.damaged-21260101T000000Z", f->file);
+    assert_int_equal(access(path, F_OK), -1); /* the oldest of the others */
+}
+
 static void sets_another_programs_database_aside(void **state)
 {
     struct fixture *f = *state;
@@ -238,6 +262,7 @@ int main(void)
         STORE_TEST(survives_a_file_cut_anywhere),
         STORE_TEST(sets_garbage_aside),
         STORE_TEST(keeps_no_more_than_some_of_what_is_set_aside),
+        STORE_TEST(what_is_set_aside_now_stays_though_the_clock_is_behind),
         STORE_TEST(sets_another_programs_database_aside),
         STORE_TEST(sets_a_lone_journal_aside),
     };
