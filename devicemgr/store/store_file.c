@@ -156,8 +156,8 @@ static bool is_part(const char *name)
     return false;
 }
 
-/* How many there are whose names begin so; `oldest` is that of one of them, but not `last`: that was
- * set aside just now, whatever the clock said. */
+/* How many there are whose names begin so; `oldest` is that of one of them, but not `last`: that
+ * was set aside just now, whatever the clock said. */
 static size_t count_aside(const char *dir, const char *prefix, const char *last,
                           char oldest[NAME_MAX + 1])
 {
