@@ -190,10 +190,10 @@ void settings_fini(struct settings *settings)
 
 void settings_tell_ready(const struct settings *settings)
 {
-    char state[SETTINGS_DEGRADED_BYTES_MAX + 64] = "READY=1";
+    char state[SETTINGS_DEGRADED_BYTES_MAX + 64];
 
-    if (settings->degraded[0])
-        snprintf(state, sizeof state, "READY=1\nSTATUS=degraded: %s", settings->degraded);
+    snprintf(state, sizeof state, "READY=1\nSTATUS=%s%s", settings->degraded[0] ? "degraded: " : "",
+             settings->degraded);
     service_manager_notify(state);
 }
 

@@ -43,7 +43,8 @@ int settings_load_strict(const char *path, struct config *out) __attribute__((wa
 /* The log's level and form from now on. */
 void settings_apply_log(const struct config *config);
 
-/* Tells the service manager that the process is ready, and if so, how it is degraded. */
+/* Tells the service manager that the process is ready, and if so, how it is degraded; or that it is
+ * not, by an empty STATUS=, since what it was told last it keeps. */
 void settings_tell_ready(const struct settings *settings);
 
 /*

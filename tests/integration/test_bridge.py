@@ -1074,7 +1074,7 @@ def test_it_says_when_it_is_ready(feed, make_bridge, directory, closing, monkeyp
     notify.settimeout(GENEROUS_S)
     monkeypatch.setenv("NOTIFY_SOCKET", str(directory / "notify"))
     bridge = make_bridge()
-    assert said(notify) == b"READY=1"
+    assert said(notify) == b"READY=1\nSTATUS="
     os.kill(bridge.pid, signal.SIGINT)
     assert bridge.wait_exit() == 0
     assert said(notify) == b"STOPPING=1"
@@ -1114,7 +1114,7 @@ def test_one_that_is_not_wanted_waits(make_bridge, kubelet, directory, closing, 
     monkeypatch.setenv("NOTIFY_SOCKET", str(directory / "notify"))
     kubelet.start()
     bridge = make_bridge(enabled=False)
-    assert said(notify) == b"READY=1"
+    assert said(notify) == b"READY=1\nSTATUS="
     os.kill(bridge.pid, signal.SIGTERM)
     assert bridge.wait_exit() == 0
     assert "nothing to do" in bridge.log()

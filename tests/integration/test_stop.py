@@ -159,7 +159,7 @@ def test_what_waits_is_not_waited_for(runtime, directory, make_shim, make_client
     notify.settimeout(GENEROUS_S)
     monkeypatch.setenv("NOTIFY_SOCKET", str(directory / "notify"))
     shim = make_shim(top={"drain": "1h"}, plugins={"hold": "1m"})
-    assert said(notify) == b"READY=1"
+    assert said(notify) == b"READY=1\nSTATUS="
     client = make_client(shim)
     make_plugin(shim, GPU, ["g0"])
     pod = client.run_pod("web")

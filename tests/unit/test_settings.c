@@ -210,6 +210,7 @@ static void the_service_manager_is_told(void **state)
     struct fixture *f = *state;
     struct sockaddr_un address = {.sun_family = AF_UNIX};
     int fd = socket(AF_UNIX, SOCK_DGRAM, 0);
+    struct settings_reloaded told;
     char said[1024] = "";
 
     snprintf(address.sun_path, sizeof address.sun_path, "%s/n", f->dir);
@@ -218,13 +219,21 @@ static void the_service_manager_is_told(void **state)
     write_file(f, "state_dir = \"DIR\"\n");
     load(f);
     settings_tell_ready(&f->settings);
-    assert_int_equal(recv(fd, said, sizeof said - 1, MSG_DONTWAIT), strlen("READY=1"));
+    assert_true(recv(fd, said, sizeof said - 1, MSG_DONTWAIT) > 0);
+    assert_string_equal(said, "READY=1\nSTATUS=");
     keep(f);
     write_file(f, "state_dir = \"DIR\"\nx = 1\n");
     load(f);
     settings_tell_ready(&f->settings);
     assert_true(recv(fd, said, sizeof said - 1, MSG_DONTWAIT) > 0);
     assert_non_null(strstr(said, "READY=1\nSTATUS=degraded: /"));
+    /* What it was told last it shows until it is told otherwise. */
+    write_file(f, "state_dir = \"DIR\"\n");
+    assert_int_equal(settings_reload(&f->settings, &told), 0);
+    settings_tell_ready(&f->settings);
+    memset(said, 0, sizeof said);
+    assert_true(recv(fd, said, sizeof said - 1, MSG_DONTWAIT) > 0);
+    assert_string_equal(said, "READY=1\nSTATUS=");
     unsetenv("NOTIFY_SOCKET");
     close(fd);
     unlink(address.sun_path);
