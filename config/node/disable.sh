@@ -1,9 +1,22 @@
 # shellcheck shell=bash disable=SC2154 # what node.sh and its files share
 # The way back: the node as it was before, for node.sh to source.
 
+# Links of which nothing is noted, since the store was lost or somebody has made them: by them all of
+# it would start at the next boot, under a kubelet that has its runtime without the shim.
+claim_links() {
+    local unit link
+    for unit in "${units[@]}" "$agent_unit"; do
+        link=$(wants_link "$unit")
+        if [ -z "${original[$link]:-}" ] && [[ $(readlink "$root$link") == */$unit ]]; then
+            claim "$link"
+        fi
+    done
+}
+
 # What has the node use the shim; --files: and the files themselves, settings among them.
 plan_disable() {
     local path
+    claim_links
     [ ${#original[@]} -gt 0 ] || return 0
     while read -r path; do
         if [ "$with_files" = yes ] || [[ $path == /etc/systemd/* ]]; then
@@ -49,8 +62,8 @@ pod_name() {
 # Without the store nobody knows what was there before the drop-in.
 check_drop_in() {
     if exists "$root$kubelet_drop_in" && [ -z "${original[$kubelet_drop_in]:-}" ]; then
-        die "$root$kubelet_drop_in is there, but $store, where it would be noted, is not: remove" \
-            "it and restart the kubelet first"
+        die "$root$kubelet_drop_in is there, but $store, where it would be noted, is not: run" \
+            "cri-device-shimctl node enable, which notes it anew, first"
     fi
 }
 

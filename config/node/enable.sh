@@ -233,8 +233,8 @@ run_enable() {
             "in $config is to have it (config/README.md has more)"
     fi
     check_logind
-    # Either the changes of this run, or those of one that was cut off.
-    if [ "$recorded" = yes ] || { [ "$dry_run" = no ] && { [ "$cut_off" = yes ] || [ -e "$store/manifest.new" ]; }; }; then
+    # Either the changes of this run, or those of an earlier one that are not noted.
+    if [ "$recorded" = yes ] || { [ "$dry_run" = no ] && { [ "$noted" = yes ] || [ -e "$store/manifest.new" ]; }; }; then
         commit_changes
     fi
     [ "$dry_run" = yes ] || running_save

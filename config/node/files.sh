@@ -28,7 +28,7 @@ change_modes=()                # in place of the goals' own; "": those
 change_had=() change_prints=() # fingerprints of what is there, and of the goals
 laid=()                        # beside their places, and not there yet
 recorded=no # whether this run has begun to note its changes
-cut_off=no  # whether an earlier one was cut off in the middle of changes that this run would make, too
+noted=no    # whether this run notes what it found done: by one that was cut off, or lost its store
 applied=()  # paths changed in this run
 kept=()     # paths left alone because somebody has changed them
 left=()     # paths left alone because they are no part of what is taken back
@@ -115,6 +115,7 @@ edited() {
 claim() {
     fingerprint "$root$1"
     original[$1]=absent installed[$1]=$print
+    noted=yes
 }
 
 # ---- changes ----
@@ -132,7 +133,8 @@ stays_in_root() {
 
 under_way() { [[ ${installed[$1]:-} == *" "* ]]; }
 
-# plan_change PATH GOAL MODE FINGERPRINT GOALS_FINGERPRINT
+# plan_change PATH GOAL MODE FINGERPRINT GOALS_FINGERPRINT: what is as it should be, and not noted, is of
+# an install whose store was lost, or of somebody else. It stays, but for what has systemd start us.
 plan_change() {
     local have=$4 new=$5
     stays_in_root "${1%/*}"
@@ -140,9 +142,13 @@ plan_change() {
     if [ "$have" = "$new" ]; then
         if under_way "$1"; then
             replaced+=("$1")
-            cut_off=yes
+            noted=yes
         fi
-        [ -z "${installed[$1]:-}" ] || installed[$1]=$new
+        if [ -n "${installed[$1]:-}" ]; then
+            installed[$1]=$new
+        elif [[ $1 == /etc/systemd/* && $have != absent ]]; then
+            claim "$1"
+        fi
         return 0
     fi
     change_paths+=("$1")
@@ -396,6 +402,7 @@ commit_changes() {
     for i in "${!change_paths[@]}"; do
         installed[${change_paths[i]}]=${change_prints[i]}
     done
+    make_store_dirs
     manifest_save
     applied=()
     recorded=no

@@ -279,6 +279,19 @@ def test_files_in_the_way_come_back(one):
     assert one.tree() == before
 
 
+def test_files_that_are_the_same_already(one):
+    """They are somebody else's and stay, but for what has systemd start it."""
+    for path in ("shim/cri-device-shim", "shim/cri-device-shim-bridge"):
+        one.write(f"usr/local/bin/{path.rpartition('/')[2]}", (one.build / path).read_text(), 0o755)
+    one.write(EXAMPLE, (ROOT / "config/example.toml").read_text())
+    before = one.tree()
+    link = f"{UNITS}/multi-user.target.wants/cri-device-shim-bridge.service"
+    one.write(link, Link(f"/{UNITS}/cri-device-shim-bridge.service"))
+    one.install()
+    one.install("--uninstall")
+    assert one.tree() == before
+
+
 def test_config_stays(one):
     """A config that is there is never written; one of ours that was edited stays."""
     one.install()

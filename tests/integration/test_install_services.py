@@ -12,7 +12,7 @@ import pytest
 import kubelet_checkpoint
 from live_node import ALL_ACTIVE, LiveNode
 from node_tree import (
-    CONFIG, DAEMON, DROP_IN, INSTALLED, KUBELET_DIR, LISTEN, OURS, UNITS, Node, logind_ours,
+    CONFIG, DAEMON, DROP_IN, INSTALLED, KUBELET_DIR, LISTEN, OURS, UNITS, Node, files_of, logind_ours,
     shuts_down_in)
 from protos import deviceplugin
 from shim import ROOT
@@ -362,16 +362,48 @@ def test_runtime_that_does_not_run(live):
     assert live.calls() == []
 
 
-def test_uninstall_without_its_store(live):
-    """Somebody removed the state: the kubelet must not lose its runtime."""
-    live.install()
+def lose_store(live):
     live.calls()
     shutil.rmtree(live.root / "var/lib/cri-device-shim")
-    for _ in range(2):
-        assert f"{DROP_IN} is there, but" in live.refuses("--uninstall")
-        assert live.calls() == [] and live.active() == ALL_ACTIVE
-        live.install()
-        live.calls()
+
+
+def left_in_systemd(live, before):
+    return {path for path in files_of(live.tree()) - files_of(before) if path.startswith("etc/systemd/")}
+
+
+def test_uninstall_without_its_store(live):
+    """Somebody removed the state: the kubelet must not lose its runtime, and by the next install all is noted again."""
+    before = live.tree()
+    live.install()
+    lose_store(live)
+    words = live.refuses("--uninstall")
+    assert f"{DROP_IN} is there, but" in words and "run cri-device-shimctl node enable, which notes it anew, first" in words
+    assert live.calls() == [] and live.active() == ALL_ACTIVE
+    assert "all files are as they should be" in live.install().stdout and live.calls() == []
+    live.install("--uninstall")
+    assert live.active() == {"kubelet.service"} and left_in_systemd(live, before) == set()
+
+
+def test_uninstall_behind_an_upgrade_of_one_whose_store_was_lost(live):
+    """What the upgrade found as it should be is not there at the next boot, either."""
+    before = live.tree()
+    live.install()
+    lose_store(live)
+    live.build_binary("cri-device-shim", "two")
+    live.install()
+    live.install("--uninstall")
+    assert live.active() == {"kubelet.service"} and left_in_systemd(live, before) == set()
+
+
+def test_uninstall_without_store_and_drop_in(live):
+    """Nobody knows whose the files are; but nothing is started by them any more."""
+    live.install()
+    lose_store(live)
+    (live.root / DROP_IN).unlink()
+    (live.state / "unused").touch()
+    live.install("--uninstall")
+    assert live.active() == {"kubelet.service"}
+    assert not list((live.root / UNITS).glob("*.wants/cri-device-shim*"))
 
 
 def test_uninstall_of_an_install_over_one_whose_store_was_lost(live):
