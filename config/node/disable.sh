@@ -1,18 +1,6 @@
 # shellcheck shell=bash disable=SC2154 # what node.sh and its files share
 # The way back: the node as it was before, for node.sh to source.
 
-# Links of which nothing is noted, since the store was lost or somebody has made them: by them all of
-# it would start at the next boot, under a kubelet that has its runtime without the shim.
-claim_links() {
-    local unit link
-    for unit in "${units[@]}" "$agent_unit"; do
-        link=$(wants_link "$unit")
-        if [ -z "${original[$link]:-}" ] && [[ $(readlink "$root$link") == */$unit ]]; then
-            claim "$link"
-        fi
-    done
-}
-
 # What has the node use the shim; --files: and the files themselves, settings among them.
 plan_disable() {
     local path

@@ -176,6 +176,7 @@ plan_install() {
     [ -z "$build" ] || plan_libraries
     read_config
     [ "$verb" != upgrade ] || check_socket_stays
+    claim_links
     plan_agent
     [ "$with_kubelet" = no ] || read_kubelet
     if [ "$verb" != upgrade ]; then

@@ -1,6 +1,7 @@
 # shellcheck shell=bash disable=SC2154 # what node.sh and its files share
 # The systemd units with the paths of a node, for node.sh to source. Of the sourcing script:
-# $root, $templates, $package_units, $work, $prefix, $units, $unit_dir and what config.sh reads.
+# $root, $templates, $package_units, $work, $prefix, $units, $agent_unit, $unit_dir, what config.sh
+# reads, $original and claim().
 
 # mount_units PATH...: what a mount unit would be called that any of them lies on, as
 # systemd-escape(1) has it.
@@ -57,6 +58,18 @@ wants_link() {
         [[ $line != WantedBy=* ]] || by=${line#WantedBy=}
     done <"$templates/$1"
     printf '%s' "$unit_dir/$by.wants/$1"
+}
+
+# Links of which nothing is noted, since the store was lost or somebody has made them: by them all of
+# it would start at the next boot, under a kubelet that has its runtime without the shim.
+claim_links() {
+    local unit link
+    for unit in "${units[@]}" "$agent_unit"; do
+        link=$(wants_link "$unit")
+        if [ -z "${original[$link]:-}" ] && [[ $(readlink "$root$link") == */$unit ]]; then
+            claim "$link"
+        fi
+    done
 }
 
 # One that a package has brought is used as it is, unless this node's paths are other ones.

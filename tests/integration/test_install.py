@@ -788,6 +788,15 @@ def test_from_an_install_to_a_package(packaged):
     assert left == {path for path in INSTALLED if path.startswith("usr/local/")}
 
 
+def test_from_an_install_whose_store_was_lost_to_a_package(packaged):
+    """Links of that are nothing that was there before: put back, they would start it at the next boot."""
+    packaged.install()
+    shutil.rmtree(packaged.root / "var/lib/cri-device-shim")
+    package_command(packaged, "enable")
+    package_command(packaged, "disable")
+    assert not list((packaged.root / UNITS).glob("*.wants/cri-device-shim*"))
+
+
 def test_upgrade_of_a_package(packaged):
     """Its files are others by then: what runs from them starts anew, the kubelet never does; and a
     node that was not enabled is not touched."""
