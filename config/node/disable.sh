@@ -51,7 +51,8 @@ pod_name() {
 check_drop_in() {
     if exists "$root$kubelet_drop_in" && [ -z "${original[$kubelet_drop_in]:-}" ]; then
         die "$root$kubelet_drop_in is there, but $store, where it would be noted, is not: run" \
-            "cri-device-shimctl node enable, which notes it anew, first"
+            "cri-device-shimctl node enable, which notes it anew, first, or remove it and restart" \
+            "the kubelet"
     fi
 }
 

@@ -181,6 +181,10 @@ finish() {
         [ "$logind_told" = no ] || systemctl kill --signal=HUP "$LOGIND_UNIT"
         printf 'error: %s\n' "$result" >&2
     fi
+    if [ $status -ne 0 ] && [ "$noted" = yes ] && [ "$verb" != disable ]; then
+        echo "error: what an earlier run has put there stays: mend that and run this again, or" \
+            "cri-device-shimctl node disable" >&2
+    fi
     rm -rf "$work"
     exit $status
 }

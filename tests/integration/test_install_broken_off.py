@@ -235,6 +235,21 @@ def test_install_killed_between_two_steps(live):
         assert live.tree() == before
 
 
+@pytest.mark.parametrize("calls,fails", [(0, "cri-device-shim.service"), (4, "kubelet.service")])
+def test_install_behind_a_killed_one_fails(live, calls, fails):
+    """What that has put there stays, which is said, with what takes it back."""
+    before = live.tree()
+    (live.state / "cut").write_text(f"{calls}\n")
+    assert live.run().returncode == -signal.SIGKILL
+    (live.state / "cut").unlink()
+    (live.state / f"fails/{fails}").write_text("one")
+    words = live.refuses()
+    assert f"{fails} did not start" in words and "what an earlier run has put there stays: mend that" in words
+    (live.state / f"fails/{fails}").unlink()
+    live.install("--uninstall")
+    assert live.tree() == before and live.active() == {"kubelet.service"} - {fails}
+
+
 def test_upgrade_killed_between_two_steps(live):
     """All runs from what is there afterwards: what a killed one has put there, too."""
     def build():
