@@ -224,34 +224,12 @@ static void drop_if_over(struct tasks *tasks, struct task *task)
     task_forget_claim(tasks->state, claim);
 }
 
-/* Whether an unprepare has to wait for the runtime's list, or is refused by it. */
-static bool is_used(struct tasks *tasks, struct task *task)
-{
-    struct text user = {0};
-
-    if (!task_is_asked(task, TASK_UNPREPARE) || !task_users_say(task->claim, &user)) {
-        task->listing = false;
-        return false;
-    }
-    if (!task->listing) {
-        task->listing = true;
-        task->epoch = tasks->state->listing.epoch;
-        listing_anew(tasks->state);
-    } else if (task->listed) {
-        task->listing = task->listed = false;
-        task->kind = TASK_UNPREPARE;
-        task_refuse_all(tasks, task, CLAIM_REFUSED_USED, user.buf);
-        return false;
-    }
-    return true;
-}
-
 /* NOLINTNEXTLINE(misc-no-recursion): into one that is owed, whose mark is gone then */
 static void look(struct tasks *tasks, struct task *task)
 {
     const struct driver_instance *instance = usable(tasks, task);
 
-    if (is_used(tasks, task))
+    if (task_users_wait(tasks, task))
         return;
     if (task->claim->state == CLAIM_OWED)
         owed(tasks, task, instance);
@@ -313,10 +291,24 @@ static void prepared(struct tasks *tasks, struct task *task, const void *respons
     keep(tasks, task);
 }
 
+/* Somebody was asked for since it was called: a kubelet may take the claim for prepared until it is
+ * answered, and keeps it for the pod that has come if that says that it is used. What is owed it
+ * takes for unprepared. */
+static bool is_used_since(const struct task *task)
+{
+    return !task->owed && task_users_have(task->claim);
+}
+
 static void unprepared(struct tasks *tasks, struct task *task)
 {
     bool is_new = task->claim->state == CLAIM_NEW; /* it has no row */
 
+    if (is_used_since(task)) {
+        idle(task);
+        set_state(tasks, task, CLAIM_SENT);
+        task_users_keep(tasks, task);
+        return;
+    }
     if (is_new && !dirty_claim_unstored(tasks->state, task->claim)) {
         idle(task);
         task_answer_unprepared(tasks, task);

@@ -22,7 +22,8 @@
  * less often, and until then nothing is prepared of the same pools.
  *
  * A claim that a container was made with is not unprepared before the runtime has been seen to run
- * it no more: the kubelet may ask for that though another pod still uses it.
+ * it no more: the kubelet may ask for that though another pod still uses it. One that is made while
+ * its driver is at that has it prepared anew.
  *
  * A runtime that cannot resolve a claim's devices has it prepared anew: by a claimant of our own,
  * behind who is there already.
@@ -34,8 +35,8 @@
  *
  * Eight files: tasks.c, the table and who asks; task.c, which is called by it, what is done;
  * task_owed.c, task_users.c, task_moved.c, task_answer.c and task_why.c, which both call, what is
- * owed, who uses a claim, what is let go of, how requests end, and what they wait for; and
- * task_find.c, which they all do.
+ * owed, who uses a claim, what is let go of, how requests begin and end, and what they wait for;
+ * and task_find.c, which they all do.
  */
 #ifndef DEVICEMGR_MACHINES_TASK_H
 #define DEVICEMGR_MACHINES_TASK_H
@@ -221,6 +222,10 @@ void task_refuse(struct tasks *tasks, uint64_t number, const struct claim_refusa
 /* What has come to pass with it, for who watches; `again`: it may be nothing new. */
 void task_tell(const struct tasks *tasks, const struct task *task, enum devicemgr_event_kind kind,
                bool again);
+/* NULL: there is none of that number. */
+struct claimant *claimant_edit(struct tasks *tasks, uint64_t number);
+/* Behind those that there are; `number`: 0, or not there yet. */
+void claimant_add(struct tasks *tasks, struct task *task, enum task_kind kind, uint64_t number);
 void claimant_free(struct tasks *tasks, struct claimant *claimant);
 /* Whether who came first has asked for this. */
 bool task_is_asked(const struct task *task, enum task_kind kind);
@@ -241,6 +246,11 @@ void task_answer_unprepared(struct tasks *tasks, struct task *task);
  * for people. */
 bool task_users_say(const struct claim *claim, struct text *text);
 bool task_users_have(const struct claim *claim);
+/* Whether an unprepare has to wait for the runtime's list, or is refused by it. */
+bool task_users_wait(struct tasks *tasks, struct task *task);
+/* Its driver has unprepared the claim, which somebody may use: who has asked for that is refused,
+ * and it is to be prepared anew. */
+void task_users_keep(struct tasks *tasks, struct task *task);
 /* The request has CDI devices of it. */
 void task_users_add(struct tasks *tasks, struct claim *claim,
                     const struct devicemgr_create *request);

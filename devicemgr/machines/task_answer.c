@@ -1,6 +1,7 @@
 /*
- * The ends of requests.
+ * Requests, and their ends.
  */
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -100,6 +101,31 @@ void task_free(struct tasks *tasks, struct task *task)
     HASH_DEL(tasks->by_claim, task);
     free(task->failed);
     free(task);
+}
+
+struct claimant *claimant_edit(struct tasks *tasks, uint64_t number)
+{
+    struct claimant *claimant;
+
+    HASH_FIND(hh, tasks->by_number, &number, sizeof number, claimant);
+    return claimant;
+}
+
+void claimant_add(struct tasks *tasks, struct task *task, enum task_kind kind, uint64_t number)
+{
+    struct claimant *claimant = mem_alloc(1, sizeof *claimant);
+
+    claimant->number = number;
+    claimant->kind = kind;
+    claimant->turn = ++tasks->turn;
+    claimant->since_ms = tasks->state->now_ms;
+    claimant->task = task;
+    DL_APPEND(task->claimants, claimant);
+    DL_APPEND2(tasks->first, claimant, all_prev, all_next);
+    if (number == 0)
+        return;
+    assert(!claimant_edit(tasks, number));
+    HASH_ADD(hh, tasks->by_number, number, sizeof claimant->number, claimant);
 }
 
 void claimant_free(struct tasks *tasks, struct claimant *claimant)

@@ -61,6 +61,42 @@ bool task_users_have(const struct claim *claim)
     return first_user(claim);
 }
 
+static void refuse_used(struct tasks *tasks, struct task *task, const struct text *user)
+{
+    task->kind = TASK_UNPREPARE;
+    task_refuse_all(tasks, task, CLAIM_REFUSED_USED, user->buf);
+}
+
+bool task_users_wait(struct tasks *tasks, struct task *task)
+{
+    struct text user = {0};
+
+    if (!task_is_asked(task, TASK_UNPREPARE) || !task_users_say(task->claim, &user)) {
+        task->listing = false;
+        return false;
+    }
+    if (!task->listing) {
+        task->listing = true;
+        task->epoch = tasks->state->listing.epoch;
+        listing_anew(tasks->state);
+    } else if (task->listed) {
+        task->listing = task->listed = false;
+        refuse_used(tasks, task, &user);
+        return false;
+    }
+    return true;
+}
+
+void task_users_keep(struct tasks *tasks, struct task *task)
+{
+    struct text user = {0};
+
+    (void)task_users_say(task->claim, &user);
+    refuse_used(tasks, task, &user);
+    if (!task->claimants) /* else the kubelet asks for it itself */
+        claimant_add(tasks, task, TASK_PREPARE, 0);
+}
+
 void task_users_add(struct tasks *tasks, struct claim *claim,
                     const struct devicemgr_create *request)
 {
@@ -104,9 +140,9 @@ static bool is_of(const struct claim_user *user, const struct demand *demand)
 }
 
 /* Its create is not over, also at the runtime, which may take its time; or it has a device of a
- * lifted resource (lift.h): however long ago it was asked for here, what it has is known better than
- * by this list, which may be from before it was made. Or its pod was stopped, perhaps for what it
- * has: that may be known by it alone, without which the rest of the pod would be made again. */
+ * lifted resource (lift.h): however long ago it was asked for here, what it has is known better
+ * than by this list, which may be from before it was made. Or its pod was stopped, perhaps for what
+ * it has: that may be known by it alone, without which the rest of the pod would be made again. */
 static bool is_known_to_have(const struct state *state, const struct claim_user *user)
 {
     const struct sandbox *sandbox = pods_find_sandbox(&state->pods, user->sandbox_id);

@@ -101,32 +101,6 @@ static enum claim_refusal_kind check(const struct tasks *tasks, const char *driv
     return CLAIM_REFUSAL_KINDS;
 }
 
-static struct claimant *find_claimant(const struct tasks *tasks, uint64_t number)
-{
-    struct claimant *claimant;
-
-    HASH_FIND(hh, tasks->by_number, &number, sizeof number, claimant);
-    return claimant;
-}
-
-static void add_claimant(struct tasks *tasks, struct task *task, enum task_kind kind,
-                         uint64_t number)
-{
-    struct claimant *claimant = mem_alloc(1, sizeof *claimant);
-
-    claimant->number = number;
-    claimant->kind = kind;
-    claimant->turn = ++tasks->turn;
-    claimant->since_ms = tasks->state->now_ms;
-    claimant->task = task;
-    DL_APPEND(task->claimants, claimant);
-    DL_APPEND2(tasks->first, claimant, all_prev, all_next);
-    if (number == 0)
-        return;
-    assert(!find_claimant(tasks, number));
-    HASH_ADD(hh, tasks->by_number, number, sizeof claimant->number, claimant);
-}
-
 void tasks_ask(struct tasks *tasks, enum task_kind kind, uint64_t number, const char *driver,
                const struct devicemgr_claim *claim)
 {
@@ -148,7 +122,7 @@ void tasks_ask(struct tasks *tasks, enum task_kind kind, uint64_t number, const 
     if (!is)
         is = claims_add(&state->claims, claim->uid, driver, claim->pod_namespace, claim->name);
     task = ensure(tasks, is);
-    add_claimant(tasks, task, kind, number);
+    claimant_add(tasks, task, kind, number);
     if (kind == TASK_PREPARE || is->unanswered) { /* which may have been given others since */
         task_note_looks(state, is);
         claim_forget_allocation(is);
@@ -160,7 +134,7 @@ void tasks_ask(struct tasks *tasks, enum task_kind kind, uint64_t number, const 
 
 void tasks_cancelled(struct tasks *tasks, uint64_t number)
 {
-    struct claimant *claimant = find_claimant(tasks, number);
+    struct claimant *claimant = claimant_edit(tasks, number);
     struct task *task;
 
     actions_drop(&tasks->state->actions, ACTION_CLAIM_DONE, number, 0);
@@ -271,7 +245,7 @@ static void prepare_anew(struct tasks *tasks, struct claim *claim, const char *c
     claim_explain_anew(claim, cdi, pause_ms, &text);
     state_log(tasks->state, LEVEL_WARNING, &text);
     task = ensure(tasks, claim);
-    add_claimant(tasks, task, TASK_PREPARE, 0);
+    claimant_add(tasks, task, TASK_PREPARE, 0);
     task_advance(tasks, task);
 }
 

@@ -122,6 +122,8 @@
     X(HOME_REFUSED, "creates refused for what another pod has")                                    \
     X(HOME_STORED_FIRST, "creates that passed once it was stored who has their claims")            \
     X(HOME_ASTRAY, "unprepares asked for what is allocated no more, under its container")          \
+    X(HOME_JOINED, "claims that another pod comes for while they are unprepared")                  \
+    X(HOME_USED_SINCE, "those that are prepared anew, since its container came")                   \
     X(HOME_UNSTORED, "those refused as that could not be stored")                                  \
     X(HOME_KILLED, "shims killed beside drivers that move")                                        \
     X(HOME_KUBELET, "kubelets restarted beside them")                                              \

@@ -109,6 +109,7 @@ void dra_judge_call(struct world *w, const struct dra_op *op)
     }
     check_that(w,
                w->shim.late || dra_waits(&w->dra, op->claim, op->driver, op->prepare) ||
+                   (op->prepare && w->dra.claims[op->claim].truth[op->driver].used_since) ||
                    (!op->prepare && (w->dra.claims[op->claim].truth[op->driver].put_off ||
                                      row_says(w, op->claim, op->driver, "owed", NULL))),
                "driver %zu is asked for what somebody waits for: %s", op->driver, uid);

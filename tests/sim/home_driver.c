@@ -200,12 +200,17 @@ void home_driver_called(struct home_world *h, bool prepare, enum hw_looks looks,
     size_t slot = 0;
 
     op.seen = h->drivers[driver_of(h, op.claim)].seen;
+    op.used = home_may_be_used(h, op.claim);
     home_note(h, "%s %s at %" PRIu64 " by %" PRIu64,
               looks != HW_SENT ? "settle"
               : prepare        ? "prepare"
                                : "unprepare",
               claim->uid, instance, call);
     home_judge_call(h, &op);
+    if (prepare && !h->claims[op.claim].asked)
+        count_add(COUNT_HOME_USED_SINCE);
+    if (prepare)
+        h->claims[op.claim].used_ms = 0;
     if (instance == h->drivers[driver_of(h, op.claim)].told)
         count_add(COUNT_HOME_CALLED_THERE);
     while (slot < HW_OPS && h->ops[slot].call)
@@ -240,6 +245,8 @@ static void answer(struct home_world *h, struct hw_op *op)
             claim->said_shared = claim->shared && h->drivers[claim->driver].shares_said;
         }
         claim->said = is.prepare;
+        if (!is.prepare && home_may_be_used(h, is.claim))
+            claim->used_ms = h->now_ms;
         devicemgr_claim_answered(h->core, h->now_ms, is.call, 0, NULL, is.prepare ? bytes : NULL,
                                  len);
     }

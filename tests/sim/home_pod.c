@@ -253,6 +253,30 @@ static void end_sandbox(struct home_world *h, struct hw_pod *pod)
     home_shim_run(h);
 }
 
+/* ---- there is another one ---- */
+
+static void add(struct home_world *h, const size_t *claims, size_t claims_len)
+{
+    size_t slot = 0;
+
+    while (slot < HW_PODS && h->pods[slot].there)
+        slot++;
+    if (slot == HW_PODS)
+        return;
+    h->pods[slot] = (struct hw_pod){.there = true, .uid = ++h->last_uid, .claims_len = claims_len};
+    memcpy(h->pods[slot].claims, claims, claims_len * sizeof *claims);
+    home_note(h, "pod u%u comes, with %zu claims from c%zu on", h->last_uid, claims_len, claims[0]);
+}
+
+static size_t rooms(const struct home_world *h)
+{
+    size_t len = 0;
+
+    for (size_t i = 0; i < HW_PODS; i++)
+        len += !h->pods[i].there;
+    return len;
+}
+
 /* ---- one step of a pod ---- */
 
 /* Whether the kubelet remembers all its claims as prepared; else it asks. */
@@ -266,6 +290,21 @@ static bool prepare(struct home_world *h, const struct hw_pod *pod)
         done = done && h->claims[pod->claims[i]].prepared;
     }
     return done;
+}
+
+/* Another pod comes for what a kubelet up to 1.36.2 takes for prepared until it is unprepared. Not
+ * where it may be asked for elsewhere. */
+static void join(struct home_world *h, size_t claim)
+{
+    struct hw_claim *is = &h->claims[claim];
+
+    if (!h->joined || h->calm || is->life != HW_LEAVING || !is->prepared || !is->asked ||
+        !is->allocated || !h->drivers[is->driver].stays || rooms(h) == 0)
+        return;
+    count_add(COUNT_HOME_JOINED);
+    is->life = HW_WANTED;
+    is->let_go = true;
+    add(h, &claim, 1);
 }
 
 /* Whether the claims of which it is the last are unprepared. */
@@ -285,6 +324,7 @@ static bool unprepare(struct home_world *h, const struct hw_pod *pod)
         }
         if (claim->life == HW_LEAVING)
             home_ask(h, pod->claims[i], false);
+        join(h, pod->claims[i]);
         done = done && claim->life == HW_GONE;
     }
     return done;
@@ -309,12 +349,16 @@ static void ask_astray(struct home_world *h, const struct hw_pod *pod)
     }
 }
 
-/* A container that is started once more takes what the kubelet was told: it asks for no claim. */
+/* A container that is started once more takes what the kubelet was told: it asks for no claim. What
+ * was unprepared since its pod came is asked for once that kubelet is another one. */
 static void go_on(struct home_world *h, struct hw_pod *pod)
 {
     for (size_t i = 0; i < pod->claims_len; i++) {
-        if (!h->claims[pod->claims[i]].has)
-            return;
+        if (h->claims[pod->claims[i]].has)
+            continue;
+        if (h->joined)
+            (void)prepare(h, pod);
+        return;
     }
     create(h, pod);
 }
@@ -342,20 +386,17 @@ void home_pod_proceeds(struct home_world *h, struct hw_pod *pod)
         go_on(h, pod);
 }
 
-/* ---- they come and go ---- */
-
-static void add(struct home_world *h, const size_t *claims, size_t claims_len)
+void home_pods_come_first(struct home_world *h, size_t claim)
 {
-    size_t slot = 0;
+    for (size_t i = 0; i < HW_PODS && !*h->w->broken; i++) {
+        struct hw_pod *pod = &h->pods[i];
 
-    while (slot < HW_PODS && h->pods[slot].there)
-        slot++;
-    if (slot == HW_PODS)
-        return;
-    h->pods[slot] = (struct hw_pod){.there = true, .uid = ++h->last_uid, .claims_len = claims_len};
-    memcpy(h->pods[slot].claims, claims, claims_len * sizeof *claims);
-    home_note(h, "pod u%u comes, with %zu claims from c%zu on", h->last_uid, claims_len, claims[0]);
+        if (pod->there && !pod->deleting && has(pod, claim) && rng_percent(&h->rng, 90))
+            home_pod_proceeds(h, pod);
+    }
 }
+
+/* ---- they come and go ---- */
 
 /* One that some pod has, or had. */
 static bool pick_old(struct home_world *h, size_t *claim)
@@ -383,15 +424,6 @@ static bool pick_claim(struct home_world *h, size_t *claim)
     h->claims[*claim].life = HW_WANTED;
     h->claims_len++;
     return true;
-}
-
-static size_t rooms(const struct home_world *h)
-{
-    size_t len = 0;
-
-    for (size_t i = 0; i < HW_PODS; i++)
-        len += !h->pods[i].there;
-    return len;
 }
 
 void home_pod_comes(struct home_world *h)

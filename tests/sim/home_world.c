@@ -46,7 +46,9 @@ static void ops_proceed(struct home_world *h)
 {
     struct hw_op *op = any_op(h);
 
-    if (op)
+    if (h->joined && op && !op->prepare && op->looks == HW_SENT)
+        home_pods_come_first(h, op->claim);
+    if (op && op->call && !*h->w->broken)
         home_op_proceeds(h, op);
 }
 
@@ -157,12 +159,13 @@ static void begin(struct home_world *h)
 {
     h->now_ms = 10000000;
     h->slow = h->w->play.seed % 4 == 3;
+    h->joined = h->w->play.seed % 16 == 5;
     h->lossy = rng_percent(&h->rng, LOSSY_PERCENT);
     h->watched = h->agent = rng_percent(&h->rng, WATCHED_PERCENT);
     for (size_t d = 0; d < HW_DRIVERS; d++) {
         struct hw_driver *driver = &h->drivers[d];
 
-        driver->stays = rng_percent(&h->rng, h->lossy ? 80 : 45);
+        driver->stays = rng_percent(&h->rng, h->lossy ? 80 : 45) || h->joined;
         driver->same_names = rng_percent(&h->rng, 50);
         driver->shares_said = rng_percent(&h->rng, 50);
         driver->fails_percent = rng_percent(&h->rng, h->lossy ? 50 : 30) ? 60 : 10;

@@ -61,6 +61,7 @@ struct hw_op {
     bool prepare;
     enum hw_looks looks;
     bool seen;    /* it was known then that its driver is with the kubelet, too */
+    bool used;    /* a container might run with the claim then */
     bool decided; /* it is done, or failed */
     bool failed;
     bool late; /* its answer comes too late, or never */
@@ -111,13 +112,15 @@ struct hw_claim {
     bool
         told_alone; /* at some time, neither shared nor to look at: the shim may know it from then */
     /* the kubelet */
-    bool in_books;  /* from before a driver is asked, until it has unprepared it */
-    bool prepared;  /* as it remembers, but for its restarts */
-    bool has;       /* it was told devices, */
-    unsigned given; /* this one, */
-    bool by_shim;   /* and by the shim, whose driver was not seen with the kubelet since */
-    bool let_go;    /* it has asked to unprepare it though some pod's container runs */
-    uint64_t asked; /* of the shim: 0, nothing */
+    bool in_books;    /* from before a driver is asked, until it has unprepared it */
+    bool prepared;    /* as it remembers, but for its restarts */
+    bool has;         /* it was told devices, */
+    unsigned given;   /* this one, */
+    bool by_shim;     /* and by the shim, whose driver was not seen with the kubelet since */
+    bool let_go;      /* it has asked to unprepare it though some pod's container runs, or comes */
+    uint64_t used_ms; /* its driver has unprepared it under a container, which is to have it anew:
+                         since when; 0: no, or that was tried */
+    uint64_t asked;   /* of the shim: 0, nothing */
     bool asks_prepare;
     uint64_t asked_ms;
     /* what the driver truly has */
@@ -195,8 +198,9 @@ struct home_world {
     bool slow;                 /* the runtime takes its time in this world */
     uint64_t earlier_until_ms; /* what an earlier shim has sent to it may be on its way until a list
                                   that is asked for then: UINT64_MAX, as long as something is */
-    bool lossy; /* many answers are lost in this world, the agent is away for long, and claims are
+    bool lossy;  /* many answers are lost in this world, the agent is away for long, and claims are
                    allocated anew more often */
+    bool joined; /* pods come in this world for claims that are being unprepared */
     bool watched, agent;     /* there is one in this world; it is connected */
     bool sliced[HW_DRIVERS]; /* the node's own pool of it has a slice that the shim was told of */
     uint64_t commit;         /* under way; 0: none */
@@ -297,6 +301,8 @@ struct hw_pod *home_pod_of(struct home_world *h, unsigned uid);
 void home_pod_comes(struct home_world *h);
 /* The kubelet does the next thing for it. */
 void home_pod_proceeds(struct home_world *h, struct hw_pod *pod);
+/* Those that have the claim may have a container asked for before its driver goes on. */
+void home_pods_come_first(struct home_world *h, size_t claim);
 void home_pod_trouble(struct home_world *h, struct hw_pod *pod);
 void home_pod_deleted(struct home_world *h, struct hw_pod *pod, bool forced);
 /* Containers that are made by now; and when the next one is. */

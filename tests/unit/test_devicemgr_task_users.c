@@ -305,6 +305,19 @@ static void nor_is_it_put_off_while_it_is_used(void **state)
     assert_string_equal(claim_on_disk(w, "c1", DRIVER), "prepared");
 }
 
+/* It is asked for while the driver is at it. */
+static void c1_being_unprepared_under_u1(struct world *w)
+{
+    driver_up(w, 1, DRIVER);
+    claim_prepared(w, 5, "c1", "gpu-0");
+    pass(w, CLAIM_USER_COMES_MS);
+    unprepare(w, 6, "c1");
+    expect_stored(w, "commit claim c1 *");
+    expect(w, "unprepare c1 *");
+    assert_false(create_with(w, "u1", "main", "example.com/dev=gpu-0"));
+    expect_stored(w, "commit claim c1 *");
+}
+
 static void one_that_is_asked_for_while_that_is_stored_counts(void **state)
 {
     struct world *w = *state;
@@ -324,6 +337,52 @@ static void one_that_is_asked_for_while_that_is_stored_counts(void **state)
     expect_with(w, "claim 6 refused 14", "container \"main\" of pod ns/u1", NULL);
     committed(w);
     assert_string_equal(claim_on_disk(w, "c1", DRIVER), "prepared");
+}
+
+/* Of the last pod that had the claim, while another one comes: a kubelet up to 1.36.2 has that use
+ * what it takes for prepared. What its driver has unprepared is prepared anew. */
+static void so_does_one_while_the_driver_is_at_it(void **state)
+{
+    struct world *w = *state;
+
+    c1_being_unprepared_under_u1(w);
+    claim_unprepared(w);
+    expect_with(w, "claim 6 refused 14", "container \"main\" of pod ns/u1", NULL);
+    expect_stored(w, "commit claim c1 *");
+    assert_string_equal(claim_on_disk(w, "c1", DRIVER), "sent");
+    expect(w, "prepare c1 *");
+    claim_answered(w, "gpu-0");
+    expect_stored(w, "commit claim c1 *");
+    expect_nothing(w);
+    unprepare(w, 8, "c1");
+    expect(w, "list");
+    runtime_listed(w, "u1/main");
+    expect_with(w, "claim 8 refused 14", "container \"main\" of pod ns/u1", NULL);
+    sandbox_stopped(w, "s-u1");
+    expect_stored(w, "commit claim c1 *");
+    unprepare(w, 9, "c1");
+    expect_stored(w, "commit claim c1 *");
+    expect(w, "unprepare c1 *");
+    claim_unprepared(w);
+    expect_stored(w, "commit -claim c1 *");
+    expect(w, "claim 9 done");
+}
+
+/* A kubelet that asks for that itself, behind it, has its answer. */
+static void nor_is_it_prepared_twice_then(void **state)
+{
+    struct world *w = *state;
+
+    c1_being_unprepared_under_u1(w);
+    prepare(w, 7, "c1");
+    claim_unprepared(w);
+    expect_with(w, "claim 6 refused 14", "container \"main\" of pod ns/u1", NULL);
+    expect_stored(w, "commit claim c1 *");
+    expect(w, "prepare c1 *");
+    claim_answered(w, "gpu-0");
+    expect_stored(w, "commit claim c1 *");
+    expect(w, "claim 7 done*");
+    expect_nothing(w);
 }
 
 static void nor_is_what_is_stored_put_off_then(void **state)
@@ -428,6 +487,8 @@ int main(void)
         CLAIMS_TEST(a_runtime_that_does_not_answer_unprepares_nothing),
         CLAIMS_TEST(nor_is_it_put_off_while_it_is_used),
         CLAIMS_TEST(one_that_is_asked_for_while_that_is_stored_counts),
+        CLAIMS_TEST(so_does_one_while_the_driver_is_at_it),
+        CLAIMS_TEST(nor_is_it_prepared_twice_then),
         CLAIMS_TEST(nor_is_what_is_stored_put_off_then),
         CLAIMS_TEST(what_is_owed_is_looked_up_if_a_container_was_made_with_it_since),
         CLAIMS_TEST(nor_is_it_unprepared_to_prepare_it_anew),
