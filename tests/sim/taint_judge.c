@@ -4,6 +4,8 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "devicemgr/lists.h"
+#include "devicemgr/taints.h"
 #include "tests/sim/taint_world.h"
 
 #define CODE_UNAVAILABLE 14
@@ -333,9 +335,32 @@ static void check_quarter(struct taint_world *t)
     }
 }
 
+static bool add_acting(void *user, const struct devicemgr_taint_row *row)
+{
+    unsigned *acting = user;
+
+    if (strcmp(row->source, "health") == 0 && strcmp(row->effect, "NoExecute") == 0)
+        *acting |= taint_device_mask(&row->id, 1);
+    return true;
+}
+
+static void check_closed(const struct taint_world *t, size_t resource, struct tw_plugin *plugin,
+                         bool anew)
+{
+    const struct devicemgr_which which = {.resource = taint_resource_name(resource)};
+    unsigned acting = 0;
+
+    devicemgr_taints(t->core, t->now_ms, &which, add_acting, &acting);
+    check_that(t->w, anew || !(acting & ~plugin->acting),
+               "of more that are unhealthy no others are given up: %x, not %x of resource %zu",
+               acting, plugin->acting, resource);
+    plugin->acting = acting;
+}
+
 /* More than a quarter is unhealthy for so long: it stays with those until none is. */
 static void note_closed(const struct taint_world *t, size_t resource, struct tw_plugin *plugin)
 {
+    bool closed = plugin->closed;
     size_t going = 0, surely = 0;
 
     for (size_t i = 0; i < taint_resource_devices(resource); i++) {
@@ -347,10 +372,12 @@ static void note_closed(const struct taint_world *t, size_t resource, struct tw_
     }
     if (going == 0)
         plugin->closed = false;
-    if (plugin->closed || t->unhealthy_after_ms == 0 || surely <= most_by_health(resource))
-        return;
-    plugin->closed = true;
-    plugin->emptied = 0;
+    if (!plugin->closed && t->unhealthy_after_ms > 0 && surely > most_by_health(resource)) {
+        plugin->closed = true;
+        plugin->emptied = 0;
+    }
+    if (plugin->closed)
+        check_closed(t, resource, plugin, !closed);
 }
 
 static void check_stops(struct taint_world *t)

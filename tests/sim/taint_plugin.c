@@ -262,6 +262,17 @@ static void connect_one(struct taint_world *t, size_t resource)
     list(t, resource);
 }
 
+/* What was given up is, as the plugin says before it goes. */
+static void mend(struct taint_world *t, size_t resource)
+{
+    struct tw_plugin *plugin = &t->plugins[resource];
+
+    for (size_t i = 0; i < RESOURCES[resource].devices; i++)
+        plugin->devices[i].healthy |= plugin->acting >> i & 1;
+    list(t, resource);
+    lose(t, resource);
+}
+
 void taint_plugin_acts(struct taint_world *t, size_t resource)
 {
     struct tw_plugin *plugin = &t->plugins[resource];
@@ -269,6 +280,8 @@ void taint_plugin_acts(struct taint_world *t, size_t resource)
     if (!plugin->up) {
         plugin->up = true;
         register_plugin(t, resource);
+    } else if (plugin->closed && plugin->endpoint && rng_percent(&t->rng, 30)) {
+        mend(t, resource);
     } else if (rng_percent(&t->rng, 15)) {
         lose(t, resource);
     } else {

@@ -175,6 +175,7 @@ struct tw_plugin {
     bool storm;         /* more than a quarter was unhealthy, and some is since */
     bool closed;      /* more were for so long, and some is since: no others make pods go for it */
     unsigned emptied; /* devices whose pods have gone for their health alone since then */
+    unsigned acting;  /* those that are NoExecute for it, then and since */
     struct tw_device devices[TW_DEVICES_MAX];
 };
 
