@@ -73,12 +73,13 @@ static bool look_at_taint(void *user, const struct taint *taint)
     return true;
 }
 
+/* One without a uid is nobody's: a pod that has none either is another one. */
 static void look_at(struct holder *holder)
 {
     struct walk *walk = holder->walk;
 
     holder->over = facts_pod_over(walk->state, holder->pod_uid);
-    if (!pods_find(&walk->state->pods, holder->pod_uid))
+    if (holder->pod_uid[0] == '\0' || !pods_find(&walk->state->pods, holder->pod_uid))
         walk->stale += !holder->over;
     else if (walk->taint && !holder->over)
         look_at_taint(holder, walk->taint);
@@ -223,7 +224,7 @@ static void look_at_users(struct holder *holder, const struct claim *claim,
     for (size_t i = 0; i < claim->users_len; i++) {
         const struct sandbox *sandbox = pods_find_sandbox(pods, claim->users[i].sandbox_id);
 
-        holder->pod_uid = sandbox ? sandbox->pod->uid : "";
+        holder->pod_uid = sandbox ? sandbox->pod->uid : claim->users[i].pod_uid;
         look_at(holder);
     }
     holder->claim = NULL;

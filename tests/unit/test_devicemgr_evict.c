@@ -871,6 +871,27 @@ static void until_its_sandbox_has_ended(void **state)
     }
 }
 
+/* Some client of the runtime has a pod without a uid: that has nothing to do with containers whose
+ * pod is not known. */
+static void a_pod_without_a_uid_is_not_taken_for_another(void **state)
+{
+    const struct devicemgr_sandbox nameless = {
+        .id = "s-x", .pod_uid = "", .pod_namespace = "ns", .pod_name = "x", .ready = true};
+    struct devicemgr_evictions evictions;
+    struct world *w = *state;
+
+    w->settings.cluster = false;
+    devicemgr_set_settings(w->mgr, w->now_ms, &w->settings);
+    devicemgr_sandbox_ran(w->mgr, w->now_ms, &nameless);
+    assert_false(with_claim(w, 1));
+    settle(w);
+    taint_of(w, DRIVER, "p/gpu-0");
+    settle(w);
+    assert_false(is_asked(w, ""));
+    devicemgr_evictions(w->mgr, &evictions);
+    assert_int_equal(evictions.stale, 1);
+}
+
 static void claims_tolerate_by_their_allocation(void **state)
 {
     static const struct devicemgr_claim_toleration tolerations[] = {
@@ -1373,6 +1394,7 @@ int main(void)
         TEST(nobody_is_made_with_a_claim_of_it, claim_setup),
         TEST(who_was_stopped_for_a_claim_is_kept_from_coming_back, claim_setup),
         TEST(until_its_sandbox_has_ended, claim_setup),
+        TEST(a_pod_without_a_uid_is_not_taken_for_another, claim_setup),
         TEST(claims_tolerate_by_their_allocation, claim_setup),
         TEST(what_is_older_than_the_boot_counts_from_then, claim_setup),
         TEST(that_may_be_over_at_once, claim_setup),
