@@ -237,10 +237,10 @@ struct devicemgr_create {
 };
 
 /*
- * A CreateContainer is to be decided. False: it names no device but claims' (dra.h) that are stored
- * with it: forward it untouched, no verdict comes. True: a verdict for `create` (the caller's number,
- * unique until it is refused, cancelled or answered) will come through the port. A pending create of
- * the same container is refused ABORTED: the client's retry takes it over.
+ * A CreateContainer is to be decided. False: it asks for no device, and names none of a claim that
+ * is known (dra.h): forward it untouched, no verdict comes. True: a verdict for `create` (the
+ * caller's number, unique until it is refused, cancelled or answered) will come through the port. A
+ * pending create of the same container is refused ABORTED: the client's retry takes it over.
  */
 bool devicemgr_create(struct devicemgr *mgr, uint64_t now_ms, uint64_t create,
                       const struct devicemgr_create *request) __attribute__((warn_unused_result));
@@ -250,7 +250,7 @@ void devicemgr_create_cancelled(struct devicemgr *mgr, uint64_t now_ms, uint64_t
 /* The shim is about to end: creates that wait for a plugin, a device or its holder, and all that
  * will, are refused at once, UNAVAILABLE; calls of plugins under way go on. For ever. */
 void devicemgr_drain(struct devicemgr *mgr, uint64_t now_ms);
-/* The runtime's answer to a create that was forwarded with options; container_id NULL: it refused.
+/* The runtime's answer to a create that a verdict let pass; container_id NULL: it refused.
  * What the shim chose for a container that was never made is free again then, its rows deleted. */
 void devicemgr_create_answered(struct devicemgr *mgr, uint64_t now_ms, uint64_t create,
                                const char *container_id);
