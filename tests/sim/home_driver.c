@@ -209,8 +209,6 @@ void home_driver_called(struct home_world *h, bool prepare, enum hw_looks looks,
     home_judge_call(h, &op);
     if (prepare && !h->claims[op.claim].asked)
         count_add(COUNT_HOME_USED_SINCE);
-    if (prepare)
-        h->claims[op.claim].used_ms = 0;
     if (instance == h->drivers[driver_of(h, op.claim)].told)
         count_add(COUNT_HOME_CALLED_THERE);
     while (slot < HW_OPS && h->ops[slot].call)
@@ -245,8 +243,7 @@ static void answer(struct home_world *h, struct hw_op *op)
             claim->said_shared = claim->shared && h->drivers[claim->driver].shares_said;
         }
         claim->said = is.prepare;
-        if (!is.prepare && home_may_be_used(h, is.claim))
-            claim->used_ms = h->now_ms;
+        claim->used_since = !is.prepare && home_may_be_used(h, is.claim);
         devicemgr_claim_answered(h->core, h->now_ms, is.call, 0, NULL, is.prepare ? bytes : NULL,
                                  len);
     }

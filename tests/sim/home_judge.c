@@ -96,7 +96,7 @@ void home_judge_call(struct home_world *h, const struct hw_op *op)
     check_that(h->w, !has_op(h, op->claim), "c%zu is asked for in two calls at once", op->claim);
     check_that(h->w,
                (claim->asked && claim->asks_prepare == op->prepare && !op->looks) ||
-                   (op->prepare && claim->used_ms) ||
+                   (op->prepare && claim->used_since) ||
                    (!op->prepare && row_is(h, op->claim, "owed")),
                "a driver is asked for what somebody waits for: c%zu", op->claim);
     if (!op->prepare)
@@ -345,20 +345,6 @@ void home_judge(struct home_world *h)
 
 /* ---- in the end ---- */
 
-/* What its driver has unprepared under a container that came meanwhile is prepared anew, unless
- * something was in the way. */
-static void check_anew(struct home_world *h, size_t id)
-{
-    const struct hw_claim *claim = &h->claims[id];
-
-    check_that(h->w,
-               !claim->used_ms || claim->life != HW_WANTED || !claim->allocated ||
-                   h->drivers[claim->driver].trouble_ms >= claim->used_ms ||
-                   h->started_ms >= claim->used_ms || h->failed_ms >= claim->used_ms ||
-                   owes(h, claim->driver),
-               "c%zu is prepared anew, which was unprepared under a container", id);
-}
-
 /* Where the driver's names do not tell its claims apart, one is not unprepared while a container
  * runs that may have it; nor is another given what that has. */
 static bool may_wait_for_others(const struct home_world *h, const struct hw_pod *pod)
@@ -380,8 +366,6 @@ void home_judge_rest(struct home_world *h)
             continue;
         check_that(h->w, !pod->deleting && pod->state == HW_RUNS, "pod u%u runs, or is gone",
                    pod->uid);
-        for (size_t k = 0; k < pod->claims_len; k++)
-            check_anew(h, pod->claims[k]);
         count_add(COUNT_HOME_RUNS);
     }
 }

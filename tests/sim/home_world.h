@@ -112,15 +112,14 @@ struct hw_claim {
     bool
         told_alone; /* at some time, neither shared nor to look at: the shim may know it from then */
     /* the kubelet */
-    bool in_books;    /* from before a driver is asked, until it has unprepared it */
-    bool prepared;    /* as it remembers, but for its restarts */
-    bool has;         /* it was told devices, */
-    unsigned given;   /* this one, */
-    bool by_shim;     /* and by the shim, whose driver was not seen with the kubelet since */
-    bool let_go;      /* it has asked to unprepare it though some pod's container runs, or comes */
-    uint64_t used_ms; /* its driver has unprepared it under a container, which is to have it anew:
-                         since when; 0: no, or that was tried */
-    uint64_t asked;   /* of the shim: 0, nothing */
+    bool in_books;   /* from before a driver is asked, until it has unprepared it */
+    bool prepared;   /* as it remembers, but for its restarts */
+    bool has;        /* it was told devices, */
+    unsigned given;  /* this one, */
+    bool by_shim;    /* and by the shim, whose driver was not seen with the kubelet since */
+    bool let_go;     /* it has asked to unprepare it though some pod's container runs, or comes */
+    bool used_since; /* its driver has unprepared it as a container came: that has it anew */
+    uint64_t asked;  /* of the shim: 0, nothing */
     bool asks_prepare;
     uint64_t asked_ms;
     /* what the driver truly has */
