@@ -468,6 +468,23 @@ static void there_is_a_most_of_users(void **state)
     free(claim.users);
 }
 
+static void there_is_a_most_of_what_a_claim_had(void **state)
+{
+    struct claim claim = {0};
+    char name[16];
+
+    (void)state;
+    for (int i = 0; i < CLAIM_FORMER_MAX + 1; i++) {
+        const struct granted_device device = {.pool = (char *)"p", .device = name};
+
+        snprintf(name, sizeof name, "d%d", i);
+        claim_add_former(&claim, &device);
+        claim_add_former(&claim, &device);
+    }
+    assert_int_equal(claim.former.len, CLAIM_FORMER_MAX);
+    granted_fini(&claim.former);
+}
+
 #define CLAIMS_TEST(name) cmocka_unit_test_setup_teardown(name, claims_setup, world_teardown)
 
 int main(void)
@@ -493,6 +510,7 @@ int main(void)
         CLAIMS_TEST(what_is_owed_is_looked_up_if_a_container_was_made_with_it_since),
         CLAIMS_TEST(nor_is_it_unprepared_to_prepare_it_anew),
         cmocka_unit_test(there_is_a_most_of_users),
+        cmocka_unit_test(there_is_a_most_of_what_a_claim_had),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
