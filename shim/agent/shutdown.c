@@ -23,9 +23,10 @@ struct shutdown {
     bool daemon_there;
     struct logind *logind; /* NULL: nothing is wanted */
     struct logind_said said;
-    bool heard;        /* logind has said something in this life */
-    uint64_t heard_ms; /* of the shutdown under way: when it was heard of */
-    uint64_t since_ms; /* likewise, for the daemon; 0: it was under way before */
+    uint64_t told_grace_ms; /* the grace that its limit was held against last */
+    bool heard;             /* logind has said something in this life */
+    uint64_t heard_ms;      /* of the shutdown under way: when it was heard of */
+    uint64_t since_ms;      /* likewise, for the daemon; 0: it was under way before */
     bool kubelet_locked;
     struct delay_lock lock;
     bool inhibiting;
@@ -138,14 +139,15 @@ static void look(struct shutdown *shutdown)
 
 /* ---- logind ---- */
 
-static void tell_limit(const struct shutdown *shutdown, const struct logind_said *said)
+static void tell_limit(struct shutdown *shutdown, const struct logind_said *said)
 {
+    shutdown->told_grace_ms = shutdown->wish.grace_ms;
     if (said->limit_ms < shutdown->wish.grace_ms)
-        log_warning("logind waits for %llu ms at a shutdown, and [shutdown] wants %llu: "
-                    "InhibitDelayMaxSec= of logind.conf is to be more, as \"cri-device-shimctl node "
-                    "enable\" has it",
-                    (unsigned long long)said->limit_ms,
-                    (unsigned long long)shutdown->wish.grace_ms);
+        log_warning(
+            "logind waits for %llu ms at a shutdown, and [shutdown] wants %llu: "
+            "InhibitDelayMaxSec= of logind.conf is to be more, as \"cri-device-shimctl node "
+            "enable\" has it",
+            (unsigned long long)said->limit_ms, (unsigned long long)shutdown->wish.grace_ms);
 }
 
 /* What has come or gone of a shutdown. */
@@ -175,7 +177,8 @@ static void on_said(void *user, const struct logind_said *said)
 
     if (said->known) {
         take_shutdown(shutdown, said);
-        if (!known_before || said->limit_ms != shutdown->said.limit_ms)
+        if (!known_before || said->limit_ms != shutdown->said.limit_ms ||
+            shutdown->wish.grace_ms != shutdown->told_grace_ms)
             tell_limit(shutdown, said);
     } else if (known_before || strcmp(said->trouble, shutdown->said.trouble) != 0) {
         log_warning("%s", said->trouble);

@@ -302,6 +302,8 @@ def test_a_limit_that_is_too_small_is_said(agent, logind, feed):
     logind.set_limit(10)
     feed.wish(wanted=True, grace_ms=11_000)
     agent.wait_log("logind waits for 10000 ms at a shutdown, and [shutdown] wants 11000")
+    feed.wish(wanted=True, grace_ms=12_000)
+    agent.wait_log("logind waits for 10000 ms at a shutdown, and [shutdown] wants 12000")
 
 
 def test_the_lock_goes_with_the_settings(locked, logind, manager):
