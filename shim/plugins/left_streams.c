@@ -69,15 +69,16 @@ static void on_done(struct rpc_call *call, const struct rpc_status *status, void
     on_over(user);
 }
 
-/* What could be read of the name; NULL: it is none of ours. */
+/* The path in the name, and the stream; NULL: it is none of ours. */
 static const char *read_name(const char *name, int32_t *stream_id)
 {
-    int len = 0;
+    char *end;
+    long number = strtol(name + strlen(STORED), &end, 10);
 
-    return sscanf(name, STORED "%" SCNd32 "/%*[0-9]%n", stream_id, &len) == 1 && len > 0 &&
-                   *stream_id > 0 && name[len] == '/'
-               ? name + len
-               : NULL;
+    if (number <= 0 || number > INT32_MAX || *end != '/')
+        return NULL;
+    *stream_id = (int32_t)number;
+    return strchr(end + 1, '/');
 }
 
 /* Whether there is a call on it then; it takes the descriptor. */

@@ -188,6 +188,7 @@ def test_a_plugin_has_few_of_such_streams(kept, manager, make_plugin):
     """It may have a thread for each call, and not many: those of more than four dead daemons are ended."""
     plugin = make_plugin(kept, GPU, ["g0"])
     kept.wait_log("1 of 1 devices healthy")
+    kept.wait_plugins_stored()  # else it would have to register anew
     for count in range(2, 10):
         kept.kill()
         kept.start()

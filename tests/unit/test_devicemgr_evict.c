@@ -939,7 +939,7 @@ static void tolerates_what_is_older_than_the_boot(struct world *w, int64_t secon
 
 static void what_is_older_than_the_boot_counts_from_then(void **state)
 {
-    const struct devicemgr_which all = {NULL};
+    const struct devicemgr_which all = {0};
     struct world *w = *state;
     uint64_t age_ms = 0;
 
