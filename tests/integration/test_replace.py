@@ -82,7 +82,7 @@ def test_what_the_shim_chose(runtime, shim, client, gpu, directory):
     shim.terminate()
     shim.start()
     client.reconnect()
-    shim.wait_log("is active: 2 of 2 devices healthy (0 added")
+    shim.wait_log("is active: 2 of 2 devices healthy", 2)
     container = client.run(pod, "main")
     assert devices_of(runtime) == "g1" and listed(shim) == (["g1"], ["g0"])
     gone(client, container)
