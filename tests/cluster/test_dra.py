@@ -40,7 +40,7 @@ def test_claims_of_two_drivers(cluster):
                            wants={"shares": True})
         cluster.wait_running(name)
     cluster.wait_running("three")
-    ((_, ids),) = cluster.devices_of("three")
+    ((_, ids),) = cluster.first_devices_of("three")
     assert sorted(one[:4] for one in ids) == ["dgpu", "dgpu", "dgpu", "dnet"]
     assert cluster.devices_of("one") == cluster.devices_of("two")
     assert each_once(calls(GPUS), "prepare", 2) and each_once(calls(NETS), "prepare", 2)
@@ -227,7 +227,7 @@ def test_reboot_with_late_drivers(cluster):
     with the devices that they had."""
     cluster.create_pod("web", {"gpu": 1, "net": 1})
     cluster.wait_running("web")
-    (before,) = cluster.devices_of("web")
+    (before,) = cluster.first_devices_of("web")
     cluster.node.power_off()
     for one in DRIVERS:
         cluster.node.disable(one.unit)

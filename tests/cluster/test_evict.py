@@ -199,7 +199,7 @@ def test_a_taint_is_taken_back_in_time(cluster, steer):
     web, _ = cluster.wait_running("web", "other")
     cluster.create_budget(budget("none", {"app": "web"}, 2))
     try:
-        ((_, (device,)),) = cluster.devices_of("web")
+        ((_, (device,)),) = cluster.first_devices_of("web")
         steer("taint", GPU, device, f"{BROKEN}:NoExecute")
         cluster.wait(lambda: told(cluster, web.uid) == [("ending", "eviction")], "it is to go")
         steer("untaint", GPU, device, BROKEN)
@@ -230,7 +230,7 @@ def test_somebody_is_killed_under_a_budget(cluster, steer, deletions, unit):
     cluster.create_budget(budget("half", {"app": "web"}, 1))
     try:
         for name in names:
-            ((_, (device,)),) = cluster.devices_of(name)
+            ((_, (device,)),) = cluster.first_devices_of(name)
             steer("taint", GPU, device, f"{BROKEN}:NoExecute")
         cluster.wait(lambda: any(map(deletions, names)), "one is evicted")
         cluster.node.kill(unit)

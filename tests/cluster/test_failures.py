@@ -194,7 +194,7 @@ def test_one_vanishes_behind_our_back(cluster, running, what):
     """The kubelet has it made anew, with the device that it had."""
     cluster.create(pod("lost", container("main", {GPU: 1})))
     cluster.wait_running("lost")
-    before = cluster.devices_of("lost")
+    before = cluster.first_devices_of("lost")
     named = {"label_selector": {"io.kubernetes.pod.uid": cluster.get("lost").uid}}
     with cluster.node.runtime() as client:
         if what == "container":

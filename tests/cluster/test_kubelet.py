@@ -64,7 +64,7 @@ def test_topology_manager(cluster, with_kubelet):
     cluster.wait_running("one", "two")
     nodes = []
     for name in ("one", "two"):
-        ((_, ids),) = cluster.devices_of(name)
+        ((_, ids),) = cluster.first_devices_of(name)
         nodes.append({NODES[one] for one in ids})
     assert sorted(nodes, key=min) == [{0}, {1}]
     cluster.create(pod("three", container("main", {GPU: 4})))
@@ -78,7 +78,7 @@ def test_health_in_a_pods_status(cluster):
     so, and the pod runs on."""
     cluster.create(pod("web", container("main", {GPU: 1})))
     cluster.wait_running("web")
-    ((_, (device,)),) = cluster.devices_of("web")
+    ((_, (device,)),) = cluster.first_devices_of("web")
 
     def health():
         status = cluster.get("web").containers["main"].get("allocatedResourcesStatus", [])

@@ -230,6 +230,10 @@ class Cluster:
         lines = [line.split() for line in self.node.held("started")]
         return [(words[2], words[3:]) for words in lines if words[1] == self._uids[name]]
 
+    def first_devices_of(self, name):
+        """devices_of() a pod of which a container runs, which may be about to look."""
+        return self.wait(lambda: self.devices_of(name), f"{name} has looked what it has")
+
     def hooks_of(self, name):
         """How many PostStart hooks of its containers have run."""
         return sum(line.split()[1] == self._uids[name] for line in self.node.held("hooked"))
