@@ -153,6 +153,21 @@ void left_streams_free(struct left_streams *left)
     free(left);
 }
 
+bool left_streams_end(struct left_streams *left, const char *path)
+{
+    struct left_stream *stream, *next;
+    bool any = false;
+
+    for (stream = LIST_FIRST(&left->streams); stream; stream = next) {
+        next = LIST_NEXT(stream, entry);
+        if (strcmp(stream->path, path) != 0)
+            continue;
+        on_over(stream);
+        any = true;
+    }
+    return any;
+}
+
 static bool fits_name(const char *path)
 {
     while (*path > ' ' && *path < 0x7f && *path != ':')

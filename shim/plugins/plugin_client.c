@@ -27,6 +27,8 @@
 #define REDIAL_MS_MAX 100
 /* Connections beside the first. One that is going away lasts until its calls are through. */
 #define EXTRA_MAX 4
+/* A stream without a list after that may wait for what one that was left holds. */
+#define UNLISTED_MS_MAX 5000
 
 enum client_state {
     CLIENT_WAITING,
@@ -89,10 +91,20 @@ static const struct numbered_method METHODS[] = {
                          &v1beta1__pre_start_container_response__descriptor},
 };
 
+/* Whether a plugin may have no thread left for a call beside the streams that it has. Preferences
+ * are waited for too briefly to tell. */
+static bool is_unanswered(const struct numbered_end *end)
+{
+    return end->code == RPC_DEADLINE_EXCEEDED && end->note &&
+           end->method - METHODS != METHOD_PREFER;
+}
+
 static void on_call_ended(void *user, const struct numbered_end *end)
 {
     struct plugin_clients *set = user;
 
+    if (is_unanswered(end))
+        left_streams_end(set->left, end->note);
     switch ((enum method)(end->method - METHODS)) {
     case METHOD_ALLOCATE:
         set->ops->allocated(set->user, end->number, end->code, end->message,
@@ -114,9 +126,9 @@ static void start_call(struct plugin_clients *set, uint64_t endpoint, uint64_t n
     struct plugin_client *client;
 
     HASH_FIND(hh, set->clients, &endpoint, sizeof endpoint, client);
-    numbered_calls_start(&set->calls,
-                         client && client->state == CLIENT_STREAMING ? client->channel : NULL,
-                         &METHODS[method], number, NULL, request, timeout_ms);
+    numbered_calls_start(
+        &set->calls, client && client->state == CLIENT_STREAMING ? client->channel : NULL,
+        &METHODS[method], number, client ? client->path : NULL, request, timeout_ms);
 }
 
 void plugin_clients_allocate(struct plugin_clients *clients, uint64_t endpoint, uint64_t call,
@@ -257,6 +269,7 @@ static void on_list(struct rpc_call *rpc, const ProtobufCMessage *message, void 
 {
     struct plugin_client *client = user;
 
+    uv_timer_stop(&client->timer);
     if (!client->listed)
         client->left = left_streams_put(client->set->left, client->path, rpc);
     client->listed = true;
@@ -280,6 +293,13 @@ static void on_stream_done(struct rpc_call *rpc, const struct rpc_status *status
 
 static const struct rpc_call_ops STREAM_OPS = {.message = on_list, .done = on_stream_done};
 
+static void on_unlisted(uv_timer_t *timer)
+{
+    const struct plugin_client *client = timer->data;
+
+    left_streams_end(client->set->left, client->path);
+}
+
 /* The stream is opened before the options are told: their owner may close the client. */
 static void client_stream(struct plugin_client *client)
 {
@@ -292,6 +312,7 @@ static void client_stream(struct plugin_client *client)
                          &v1beta1__list_and_watch_response__descriptor, 1, 0, &STREAM_OPS,
                          client)) {
         client_set_state(client, CLIENT_STREAMING);
+        uv_timer_start(&client->timer, on_unlisted, UNLISTED_MS_MAX, 0);
         client->set->ops->options(client->set->user, client->number,
                                   options ? (const V1beta1__DevicePluginOptions *)options : &none);
     } else {
@@ -309,6 +330,8 @@ static void on_options(struct rpc_call *rpc, const ProtobufCMessage *message, vo
     client->options = message_copy(message);
 }
 
+static void ask_options(struct plugin_client *client);
+
 static void on_options_done(struct rpc_call *rpc, const struct rpc_status *status, void *user)
 {
     struct plugin_client *client = user;
@@ -322,6 +345,11 @@ static void on_options_done(struct rpc_call *rpc, const struct rpc_status *statu
     /* A plugin without the method has no options. */
     if (status->code == RPC_OK || status->code == RPC_UNIMPLEMENTED) {
         client_stream(client);
+        return;
+    }
+    if (status->code == RPC_DEADLINE_EXCEEDED &&
+        left_streams_end(client->set->left, client->path)) {
+        ask_options(client);
         return;
     }
     snprintf(text, sizeof text, "failed to get device plugin options: %s: %s",
@@ -412,15 +440,20 @@ static struct rpc_channel *on_instead(struct rpc_channel *channel, void *user)
     return i < 0 ? NULL : extra_open(client, i);
 }
 
-static void client_ask(struct plugin_client *client)
+static void ask_options(struct plugin_client *client)
 {
     V1beta1__Empty empty = V1BETA1__EMPTY__INIT;
 
-    client_set_state(client, CLIENT_ASKING);
     if (!rpc_channel_call(client->channel, DEVICEPLUGIN_GET_OPTIONS, &empty.base,
                           &v1beta1__device_plugin_options__descriptor, 0, PLUGIN_OPTIONS_MS_MAX,
                           &OPTIONS_OPS, client))
         client_lost(client, "GetDevicePluginOptions could not be called");
+}
+
+static void client_ask(struct plugin_client *client)
+{
+    client_set_state(client, CLIENT_ASKING);
+    ask_options(client);
 }
 
 static void on_dial(uv_timer_t *timer)

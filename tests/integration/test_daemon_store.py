@@ -9,7 +9,9 @@ import socket
 import sqlite3
 import struct
 import threading
+import uuid
 
+import grpc
 import pytest
 
 from asking import by_annotation
@@ -56,9 +58,9 @@ class Watch:
 @pytest.fixture
 def make_kept(directory, runtime, runtime_socket, closing):
     """make_kept(manager, **settings of Shim): a shim of that manager's, not yet started."""
-    def make(manager, **settings):
-        return closing(kept_shim(manager)(directory, runtime_socket,
-                                          plugins={"hold": "300ms", "grace": "1m"}, **settings))
+    def make(manager, plugins=None, **settings):
+        times = {"hold": "300ms", "grace": "1m", **(plugins or {})}
+        return closing(kept_shim(manager)(directory, runtime_socket, plugins=times, **settings))
 
     return make
 
@@ -194,6 +196,61 @@ def test_a_plugin_has_few_of_such_streams(kept, manager, make_plugin):
         kept.start()
         manager.wait_names(lambda names, most=min(count, 5): len(left_streams(names)) == most)
         wait_until(lambda: plugin.stream_count() == min(count, 5), "the others have ended")
+
+
+def run_at_last(client, request):
+    """A pod with such a request by annotation, as often as it takes, and its container."""
+    def attempt():
+        pod = client.run_pod(f"web-{uuid.uuid4().hex[:8]}", annotations=by_annotation("app", request))
+        with contextlib.suppress(grpc.RpcError):
+            return client.run(pod, "app")
+        return None
+
+    return wait_until(attempt, "it runs")
+
+
+@pytest.mark.parametrize("deaths", [1, 2])
+def test_a_plugin_has_its_threads_for_calls(manager, make_kept, make_plugin, make_client, deaths):
+    """It has a thread for each call, and no more than two: streams of dead daemons have taken the one that it
+    answers on, or both. They are ended when it does not."""
+    kept = make_kept(manager, plugins={"allocate_timeout": "500ms"})
+    kept.start()
+    plugin = make_plugin(kept, GPU, ["g0"], start=False)
+    plugin.workers = 2
+    plugin.start()
+    kept.wait_log("1 of 1 devices healthy")
+    kept.wait_plugins_stored()
+    for count in range(deaths):
+        kept.kill()
+        kept.start()
+        manager.wait_names(lambda names: len(left_streams(names)) == 2)
+        assert count or plugin.stream_count() == 2
+    kept.wait_log("1 of 1 devices healthy", deaths + 1)
+    run_at_last(make_client(kept), f"{GPU}=1")
+
+
+class OneStreamPlugin(Plugin):
+    """It serves one ListAndWatch after the other."""
+
+    def __init__(self, *args):
+        super().__init__(*args)
+        self._one = threading.Lock()
+
+    def _list_and_watch(self, request, context):
+        with self._one:
+            yield from super()._list_and_watch(request, context)
+
+
+def test_a_plugin_that_serves_one_stream_at_a_time(kept, manager, closing):
+    """The dead daemon's is ended when no list comes beside it."""
+    plugin = closing(OneStreamPlugin(kept.plugin_dir, GPU, ["g0"]))
+    plugin.start()
+    kept.wait_log("1 of 1 devices healthy")
+    kept.wait_plugins_stored()
+    kept.kill()
+    kept.start()
+    kept.wait_log("1 of 1 devices healthy", 2)
+    manager.wait_names(lambda names: len(left_streams(names)) == 1)
 
 
 def test_a_stream_goes_on_over_a_restart_that_a_plugin_does_not_see(kept, manager, closing):

@@ -96,6 +96,7 @@ class Plugin:
         self.prestart = prestart
         self.prefer = prefer  # prefer(available, must_include, size) -> ids
         self.on_prefer = self._prefer
+        self.workers = 16  # calls that it serves at once, streams included
         self._streams = set()
         self._server = None
 
@@ -108,7 +109,7 @@ class Plugin:
         self.register()
 
     def serve(self):
-        self._server = grpc.server(concurrent.futures.ThreadPoolExecutor(max_workers=16))
+        self._server = grpc.server(concurrent.futures.ThreadPoolExecutor(max_workers=self.workers))
         unary = {"GetDevicePluginOptions": (self._options, deviceplugin.Empty),
                  "GetPreferredAllocation": (lambda *call: self.on_prefer(*call),
                                             deviceplugin.PreferredAllocationRequest),
