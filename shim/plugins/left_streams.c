@@ -11,6 +11,7 @@
 #include "cri-proto/methods.h"
 #include "shim/must.h"
 #include "shim/plugins/limits.h"
+#include "shim/rpc/listen.h"
 #include "shim/rpc/message.h"
 
 /* Its name is "plugin/STREAM/WHEN/PATH": there may be several of one plugin. */
@@ -21,6 +22,7 @@ struct left_stream {
     struct left_streams *set;
     char *name;
     const char *path; /* in it */
+    pid_t pid;        /* who serves it; 0: not known */
     struct message_budget budget;
     struct rpc_channel *channel;
 };
@@ -47,7 +49,7 @@ static void on_list(struct rpc_call *call, const ProtobufCMessage *message, void
     const struct left_stream *stream = user;
 
     (void)call;
-    stream->set->ops->list(stream->set->user, stream->path,
+    stream->set->ops->list(stream->set->user, stream->path, stream->pid,
                            (const V1beta1__ListAndWatchResponse *)message);
 }
 
@@ -112,6 +114,7 @@ static bool are_enough(const struct left_streams *left, const char *path)
 static void take(struct left_streams *left, int fd, const char *name)
 {
     struct left_stream *stream;
+    struct ucred peer;
     int32_t stream_id;
     const char *path = read_name(name, &stream_id);
 
@@ -125,6 +128,7 @@ static void take(struct left_streams *left, int fd, const char *name)
     stream->set = left;
     stream->name = must(strdup(name));
     stream->path = stream->name + (path - name);
+    stream->pid = unix_peer(fd, &peer) == 0 ? peer.pid : 0;
     stream->budget = (struct message_budget){
         .left = PLUGIN_RECEIVED_BYTES_MAX, .own = PLUGIN_OWN_BYTES, .shared = left->shared};
     LIST_INSERT_HEAD(&left->streams, stream, entry);

@@ -12,6 +12,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <sys/types.h>
 
 #include <uv.h>
 
@@ -25,8 +26,10 @@
 struct left_streams;
 
 struct left_streams_ops {
-    /* The plugin at the socket `path` has sent a list; borrowed until return. */
-    void (*list)(void *user, const char *path, const V1beta1__ListAndWatchResponse *list);
+    /* The plugin at the socket `path` has sent a list; borrowed until return. `pid`: the process that
+     * listened there (SO_PEERCRED), which may be another one's by now; 0: not known. */
+    void (*list)(void *user, const char *path, pid_t pid,
+                 const V1beta1__ListAndWatchResponse *list);
 };
 
 /* Listens at what was left here. `store` (NULL: none), `shared` (PLUGINS_SHARED_BYTES' rest), `ops`

@@ -15,6 +15,7 @@
 #include "shim/plugins/left_streams.h"
 #include "shim/plugins/limits.h"
 #include "shim/plugins/plugin_socket.h"
+#include "shim/rpc/listen.h"
 #include "shim/rpc/message.h"
 #include "shim/rpc/numbered.h"
 #include "shim/rpc/rpc.h"
@@ -200,15 +201,26 @@ static void on_client_timer_closed(uv_handle_t *handle)
     stopping_part(&set->stopping);
 }
 
-/* What is known of it by now comes by its own stream, with the first list. */
-static void on_left_list(void *user, const char *path, const V1beta1__ListAndWatchResponse *list)
+/* The process behind its connection; 0: not known. */
+static pid_t server_of(const struct plugin_client *client)
+{
+    struct ucred peer;
+    int fd = rpc_channel_fd(client->channel);
+
+    return fd >= 0 && unix_peer(fd, &peer) == 0 ? peer.pid : 0;
+}
+
+/* What is known of it by now comes by its own stream, with the first list. The instance before it,
+ * which ends while it serves at the same path, may list what counts no more. */
+static void on_left_list(void *user, const char *path, pid_t pid,
+                         const V1beta1__ListAndWatchResponse *list)
 {
     struct plugin_clients *set = user;
     struct plugin_client *client, *next;
 
     HASH_ITER(hh, set->clients, client, next)
     {
-        if (client->listed && strcmp(client->path, path) == 0) {
+        if (client->listed && strcmp(client->path, path) == 0 && server_of(client) == pid) {
             set->ops->list(set->user, client->number, list);
             return; /* which may have closed others */
         }

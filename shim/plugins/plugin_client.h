@@ -49,7 +49,8 @@ struct plugin_clients_ops {
 
 /* `plugin_dir` is copied, `store` (NULL: none), `ops` and `user` are borrowed until the set is
  * stopped. Streams of lists are left to the next process there (left_streams.h): what comes on
- * those of the process before is list() of the endpoint that is at the same socket. */
+ * those of the process before is list() of the endpoint that is at the same socket, if the same
+ * process serves it. */
 struct plugin_clients *plugin_clients_new(uv_loop_t *loop, const char *plugin_dir,
                                           struct fd_store *store,
                                           const struct plugin_clients_ops *ops, void *user);

@@ -17,7 +17,7 @@ import pytest
 from asking import by_annotation
 from feed import Feed
 from kept_shim import kept_shim
-from plugin import Plugin
+from plugin import Plugin, PluginProcess
 from shim import accepts, locked
 from supervisor import Supervisor
 from waiting import GENEROUS_S, wait_until
@@ -207,6 +207,26 @@ def run_at_last(client, request):
         return None
 
     return wait_until(attempt, "it runs")
+
+
+def test_what_the_instance_before_says_counts_no_more(kept, manager, make_plugin, make_client, closing):
+    """It has ended late, with an empty list, on a stream of a dead daemon's; another one serves at its path by
+    then."""
+    first = make_plugin(kept, GPU, ["g0"])
+    kept.wait_log("1 of 1 devices healthy")
+    kept.wait_plugins_stored()
+    kept.kill()
+    kept.start()
+    kept.wait_log("1 of 1 devices healthy", 2)
+    manager.wait_names(lambda names: len(left_streams(names)) == 2)
+    closing(PluginProcess(kept.plugin_dir, GPU, ["g0", "g1"])).start()
+    kept.wait_log("2 of 2 devices healthy")
+    first.set_devices([])
+    first.send(None)
+    manager.wait_names(lambda names: len(left_streams(names)) == 1)
+    client = make_client(kept)
+    for name in "mail", "news":
+        client.run(client.run_pod(name, annotations=by_annotation("app", f"{GPU}=1")), "app")
 
 
 @pytest.mark.parametrize("deaths", [1, 2])
