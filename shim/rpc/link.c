@@ -225,12 +225,24 @@ static bool flooded(struct link *link)
     return nghttp2_session_get_outbound_queue_size(link->session) > LINK_FRAMES_MAX;
 }
 
+/* What came, for the session. 0 or more, or a negative nghttp2 error. */
+static ssize_t hear(struct link *link, size_t len)
+{
+    const uint8_t *data = link->in, *piece;
+    ssize_t rc = 0;
+    size_t n;
+
+    while (rc >= 0 && link_usable(link) && (n = sieve_feed(&link->sieve, &data, &len, &piece)) > 0)
+        rc = nghttp2_session_mem_recv(link->session, piece, n);
+    return rc;
+}
+
 static void take(struct link *link, ssize_t n)
 {
     ssize_t rc;
 
     pulse_heard(&link->pulse);
-    rc = nghttp2_session_mem_recv(link->session, link->in, (size_t)n);
+    rc = hear(link, (size_t)n);
     if (!link_usable(link))
         return;
     if (rc < 0)
@@ -289,6 +301,7 @@ int link_init(struct link *link, uv_loop_t *loop, enum link_role role, const str
     link->writing = false;
     link->broken = false;
     link->reason[0] = '\0';
+    link->sieve = (struct sieve){0};
     err = link_session_new(link);
     if (err)
         return err;

@@ -30,6 +30,7 @@
 #include "shim/rpc/message.h"
 #include "shim/rpc/pulse.h"
 #include "shim/rpc/rpc.h"
+#include "shim/rpc/sieve.h"
 
 /*
  * Bounds of one connection.
@@ -94,6 +95,7 @@ struct link {
     struct message_budget *budget; /* of messages being received; borrowed, or the link's own */
     enum link_state state;         /* to read only */
     struct pulse pulse;
+    struct sieve sieve; /* of what comes; all of it, unless the owner says which stream */
 
     /* private */
     const struct link_ops *ops;

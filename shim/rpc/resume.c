@@ -38,7 +38,7 @@ static bool hear(nghttp2_session *session, uint8_t type, uint8_t flags, int32_t 
            (ssize_t)(FRAME_HEAD_BYTES + len);
 }
 
-/* Streams from before are over then, and what comes on them is nobody's. */
+/* Streams from before are over then: none of their numbers is used again. */
 static bool go_on(nghttp2_session *session, int32_t stream_id)
 {
     return nghttp2_session_set_next_stream_id(session, INT32_MAX) == 0 && drop_output(session) &&
@@ -59,6 +59,7 @@ struct rpc_call *rpc_channel_resume(struct rpc_channel *channel, int32_t stream_
     if (nghttp2_session_set_next_stream_id(session, stream_id))
         return NULL;
     call = rpc_channel_call(channel, path, request, response, 1, 0, ops, user);
+    channel->link.sieve.stream_id = stream_id;
     if (!call || go_on(session, stream_id))
         return call;
     call_detach(call);

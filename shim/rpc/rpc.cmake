@@ -18,6 +18,7 @@ add_library(shim_rpc STATIC
     ${CMAKE_CURRENT_LIST_DIR}/pulse.c
     ${CMAKE_CURRENT_LIST_DIR}/resume.c
     ${CMAKE_CURRENT_LIST_DIR}/server.c
+    ${CMAKE_CURRENT_LIST_DIR}/sieve.c
     ${CMAKE_CURRENT_LIST_DIR}/socket_file.c
     ${CMAKE_CURRENT_LIST_DIR}/status.c
     ${CMAKE_CURRENT_LIST_DIR}/stored_listener.c)

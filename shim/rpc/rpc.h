@@ -148,7 +148,7 @@ struct rpc_call *rpc_channel_call(struct rpc_channel *channel, const char *path,
  * was kept open since (fd_store.h): messages that were sent meanwhile follow. It is the first call on
  * a channel of rpc_channel_open_fd(), before its loop runs, and the only one that there may be;
  * `stream_id` is what rpc_call_stream() said of it then, when its first message had come. Nothing is
- * sent. Who had died inside of a message, or while another call was being answered there, has left
+ * sent. What comes of other calls there is passed over. Who had died inside of a message has left
  * what cannot be read: the connection is lost then, as with any server that breaks the protocol.
  * NULL: it cannot be; the rest as of rpc_channel_call().
  */

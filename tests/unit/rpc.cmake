@@ -21,6 +21,7 @@ add_library(test_rpc_calling STATIC test_rpc_calling.c)
 target_link_libraries(test_rpc_calling PUBLIC test_rpc_served PRIVATE shim_warnings)
 unit_test(test_rpc_call test_rpc_call.c test_rpc_calling)
 unit_test(test_rpc_channel test_rpc_channel.c test_rpc_calling)
+unit_test(test_rpc_sieve test_rpc_sieve.c shim_rpc)
 unit_test(test_rpc_resume test_rpc_resume.c test_rpc_calling)
 
 # The server's: server.c, caller.c and incoming.c.
