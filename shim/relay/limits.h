@@ -28,11 +28,15 @@
 /* Names of CDI devices in one request that are looked at; of more each passes as it is. A claim has
  * 32 devices at most, with some names each, and a container some claims. */
 #define RELAY_CDI_NAMES_MAX 4096
-/* One header block on the wire, frame heads included, so that empty CONTINUATIONs count too. */
-#define RELAY_HEADER_BLOCK_BYTES_MAX (1024u * 1024)
-/* The same decoded, counted as in RFC 9113 §10.5.1: what grpc-go takes, so that no block that a
- * peer would take fails. */
+/* A header block decoded, counted as in RFC 9113 §10.5.1: what grpc-go takes, so that no block that
+ * a peer would take fails. */
 #define RELAY_HEADER_LIST_BYTES_MAX (16u * 1024 * 1024)
+/* The same on the wire, where an error's text may be nearly all of it. No block is held: it passes
+ * as it comes. */
+#define RELAY_HEADER_BLOCK_BYTES_MAX (RELAY_HEADER_LIST_BYTES_MAX + 2u * 1024 * 1024)
+/* What each of its frames counts beside the payload: sixteen heads, so that empty CONTINUATIONs are
+ * not many. */
+#define RELAY_HEADER_FRAME_BYTES (16 * 9)
 /* Of the text of a gRPC error, a copy: the names of CDI devices that a runtime cannot resolve stand
  * in it, 32 of a claim at most, of some 200 bytes. */
 #define RELAY_STATUS_TEXT_BYTES_MAX (16u * 1024)

@@ -127,6 +127,16 @@ def test_errors_pass(runtime, same, code):
         assert (got, details) == (code, f"100% {method}: naïve ☃\nsecond line")
 
 
+def test_a_long_error_passes(runtime, client):
+    """An error's text of 2 MiB, which grpc-go takes, passes whole, and the connection goes on."""
+    text = "path too long: " + "x" * (2 * MIB)
+    for method in ("Status", "CreateContainer"):
+        runtime.on(method, lambda call: Reply((), grpc.StatusCode.UNKNOWN, text))
+        _, code, details, *_rest = outcome(client, RUNTIME + method)
+        assert (code, details == text) == (grpc.StatusCode.UNKNOWN, True)
+    assert client.Version().runtime_name == "recorder"
+
+
 def test_server_stream_passes(runtime, client):
     """A server stream (GetContainerEvents) passes: each message when it is sent, then its error."""
     runtime.wait_calls("GetContainerEvents")  # the shim's own, once

@@ -20,6 +20,7 @@ from protos import IMAGE, RUNTIME, cri
 from waiting import GENEROUS_S, wait_until
 
 MESSAGE_BYTES_MAX = 16 * 1024 * 1024  # the kubelet's own limit
+METADATA_BYTES_MAX = 16 * 1024 * 1024  # grpc-go's, so the kubelet's
 # Test runs side by side have one each, so that none removes another's.
 CGROUP_PARENT = os.environ.get("SHIM_CGROUP_PARENT", "/cri-device-shim")
 
@@ -85,6 +86,7 @@ class Client:
             ("grpc.use_local_subchannel_pool", 1), ("grpc.enable_retries", 0),
             ("grpc.max_receive_message_length", MESSAGE_BYTES_MAX),
             ("grpc.max_send_message_length", -1),
+            ("grpc.max_metadata_size", METADATA_BYTES_MAX),
             # A ping of the C core's own that fails would tell it by chance, if it comes in time.
             ("grpc.http2.bdp_probe", 0),
             ("grpc.initial_reconnect_backoff_ms", 50), ("grpc.max_reconnect_backoff_ms", 200)])

@@ -5,6 +5,7 @@
 
 #include <setjmp.h>
 #include <stdarg.h>
+#include <string.h>
 
 #include <cmocka.h>
 
@@ -71,7 +72,7 @@ SCENARIO(a_runtimes_block_that_is_not_hpack_passes)
 SCENARIO(a_header_block_without_end)
 {
     h2_frame(&w->out, NGHTTP2_HEADERS, 0, 1, "\x82", 1);
-    for (size_t i = 0; i < RELAY_HEADER_BLOCK_BYTES_MAX / 9; i++)
+    for (size_t i = 0; i < RELAY_HEADER_BLOCK_BYTES_MAX / RELAY_HEADER_FRAME_BYTES; i++)
         h2_frame(&w->out, NGHTTP2_CONTINUATION, 0, 1, "", 0);
     feed_bad(w, CLIENT, "a header block without end");
     saw(w, CLIENT, "GOAWAY 1 11\n");
@@ -80,9 +81,29 @@ SCENARIO(a_header_block_without_end)
 SCENARIO(a_runtimes_header_block_without_end)
 {
     h2_frame(&w->out, NGHTTP2_HEADERS, 0, 1, "\x88", 1);
-    for (size_t i = 0; i < RELAY_HEADER_BLOCK_BYTES_MAX / 9; i++)
+    for (size_t i = 0; i < RELAY_HEADER_BLOCK_BYTES_MAX / RELAY_HEADER_FRAME_BYTES; i++)
         h2_frame(&w->out, NGHTTP2_CONTINUATION, 0, 1, "", 0);
     feed_bad(w, RUNTIME, "a header block of the runtime's without end");
+}
+
+/* A text of an error as a runtime makes it of what it was given, a command of megabytes. */
+ONCE(a_runtimes_text_of_two_mib_passes)
+{
+    static const char head[] = "\x88\x00\x0bgrpc-status\x01"
+                               "2\x00\x0cgrpc-message\x7f\x81\xff\x7f";
+    char text[16384];
+
+    call(w, 1, CREATE, "a");
+    forward(w, w->calls[0], NULL);
+    move_on(w);
+    memset(text, 'x', sizeof text);
+    h2_frame(&w->out, NGHTTP2_HEADERS, 1, 1, head, sizeof head - 1);
+    for (size_t i = 1; i <= 128; i++)
+        h2_frame(&w->out, NGHTTP2_CONTINUATION, i == 128 ? 4 : 0, 1, text, sizeof text);
+    feed(w, RUNTIME);
+    told(w, "answered CreateContainer 2 -\nended CreateContainer\n");
+    same(&w->to[CLIENT], &w->fed[RUNTIME]);
+    w->read_to[CLIENT] = buffer_len(&w->to[CLIENT]);
 }
 
 int main(void)
@@ -97,6 +118,7 @@ int main(void)
         cmocka_unit_test(a_runtimes_block_that_is_not_hpack_passes),
         cmocka_unit_test(a_header_block_without_end),
         cmocka_unit_test(a_runtimes_header_block_without_end),
+        cmocka_unit_test(a_runtimes_text_of_two_mib_passes),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -35,7 +35,7 @@ int blocks_head(struct session *s, enum session_end from, const struct frame_hea
     side->lane.in_block = true;
     if (h->type == FRAME_HEADERS)
         side->block.bytes = 0;
-    side->block.bytes += FRAME_HEAD_BYTES + h->length;
+    side->block.bytes += RELAY_HEADER_FRAME_BYTES + h->length;
     if (side->block.bytes > RELAY_HEADER_BLOCK_BYTES_MAX)
         return from == SESSION_CLIENT
                    ? session_offend(s, FRAME_ENHANCE_YOUR_CALM, "a header block without end")

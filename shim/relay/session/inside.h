@@ -41,7 +41,7 @@
 struct session_block {
     uint32_t stream;
     bool ends_stream;
-    size_t bytes; /* so far, frame heads included */
+    size_t bytes; /* so far, as RELAY_HEADER_BLOCK_BYTES_MAX counts them */
 };
 
 /* One end, and what comes from it. */
