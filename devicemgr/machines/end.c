@@ -124,6 +124,19 @@ static void settle(struct ends *ends, struct ending *ending)
     end_sandbox_stop(ends, ending);
 }
 
+/* What was stopped here only since somebody wanted that is the cluster's again. */
+static void leave_to_cluster(struct ends *ends, struct ending *ending)
+{
+    bool here = ending->state == ENDING_STOPPING || ending->state == ENDING_STOPPED;
+
+    if (!here || wants_local(ends, ending))
+        return;
+    end_stop_cancel(ends, ending);
+    ending_set_left(ending);
+    note_changed(ends, ending);
+    wake_pod(&ends->state->wakes, ending->pod_uid);
+}
+
 /* What is to be done now. One that is ASKED waits for its commit. */
 static void advance(struct ends *ends, struct ending *ending)
 {
@@ -157,9 +170,12 @@ void ends_restored(struct ends *ends)
 {
     struct ending *ending, *next;
 
+    ends->restored = true;
     HASH_ITER(hh, ends->state->endings.by_uid, ending, next)
     {
         ending->unconfirmed = ending_asked_only_by(ending, END_EVICTION);
+        if (ending->earlier_boot) /* with which ended what was stopped in it */
+            leave_to_cluster(ends, ending);
         advance(ends, ending);
     }
 }
@@ -239,21 +255,6 @@ char *ends_stopped(struct ends *ends, uint64_t op, int code, const char *message
     }
     end_stop_free(stop);
     return ended;
-}
-
-struct end_sandbox *ends_sandbox_stopped(struct ends *ends, uint64_t op, int code,
-                                         const char *message)
-{
-    struct end_sandbox *stop = end_sandbox_take(ends, op);
-    const struct ending *ending = stop ? endings_find(&ends->state->endings, stop->pod_uid) : NULL;
-    struct text text = {0};
-
-    if (code == CODE_OK || code == CODE_NOT_FOUND || !ending)
-        return stop;
-    text_add(&text, "sandbox %.12s was not stopped, which is tried again: ", stop->sandbox_id);
-    text_add_words(&text, message, TEXT_WORDS_BYTES_MAX);
-    state_log_about(ends->state, LEVEL_WARNING, ending_about(ending), &text);
-    return stop;
 }
 
 void ends_evicted(struct ends *ends, uint64_t order, enum devicemgr_evicted outcome)
@@ -370,10 +371,14 @@ void ends_cancel(struct ends *ends, const char *pod_uid, enum end_asker asker, u
         happened_to_pod(ends->state, DEVICEMGR_EVENT_SPARED, ending, end_asker_name(asker),
                         own->why);
     if (ending->asks_len > 1) {
+        bool here = own->force_local;
+
         ending_drop_ask(ending, own);
         dirty_touch_ending(ends->state, ending, true);
-        if (ending->state == ENDING_EVICTING) /* budgets may count again */
+        if (ending->state == ENDING_EVICTING && ends->restored) /* budgets may count again */
             advance(ends, ending);
+        else if (here)
+            leave_to_cluster(ends, ending);
     } else {
         /* That the cluster has taken the eviction may not have been heard here. */
         if (over && asker == END_EVICTION && !ending_told(ending)) {

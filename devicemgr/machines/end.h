@@ -86,6 +86,7 @@ struct end_counts {
 
 struct ends {
     struct state *state;
+    bool restored;                 /* all rows are in: before that nothing is sent */
     struct end_stop *stops;        /* by op */
     struct end_sandbox *sandboxes; /* by op */
     struct end_waiter *waiters;

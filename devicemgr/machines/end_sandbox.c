@@ -8,6 +8,8 @@
 #include "devicemgr/books/ledger.h"
 #include "devicemgr/books/state.h"
 #include "devicemgr/machines/end.h"
+#include "devicemgr/things/limits.h"
+#include "devicemgr/words/ending.h"
 
 static bool under_way(const struct ends *ends, const char *sandbox_id)
 {
@@ -56,6 +58,21 @@ struct end_sandbox *end_sandbox_take(struct ends *ends, uint64_t op)
     HASH_FIND(hh, ends->sandboxes, &op, sizeof op, stop);
     if (stop)
         HASH_DEL(ends->sandboxes, stop);
+    return stop;
+}
+
+struct end_sandbox *ends_sandbox_stopped(struct ends *ends, uint64_t op, int code,
+                                         const char *message)
+{
+    struct end_sandbox *stop = end_sandbox_take(ends, op);
+    const struct ending *ending = stop ? endings_find(&ends->state->endings, stop->pod_uid) : NULL;
+    struct text text = {0};
+
+    if (code == CODE_OK || code == CODE_NOT_FOUND || !ending)
+        return stop;
+    text_add(&text, "sandbox %.12s was not stopped, which is tried again: ", stop->sandbox_id);
+    text_add_words(&text, message, TEXT_WORDS_BYTES_MAX);
+    state_log_about(ends->state, LEVEL_WARNING, ending_about(ending), &text);
     return stop;
 }
 

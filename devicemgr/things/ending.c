@@ -117,9 +117,9 @@ static bool may_move(enum ending_state from, enum ending_state to)
     case ENDING_EVICTED:
         return to == ENDING_STOPPING || to == ENDING_GONE;
     case ENDING_STOPPING:
-        return to == ENDING_STOPPED || to == ENDING_GONE;
+        return to == ENDING_STOPPED || to == ENDING_EVICTING || to == ENDING_GONE;
     case ENDING_STOPPED:
-        return to == ENDING_STOPPING || to == ENDING_GONE;
+        return to == ENDING_STOPPING || to == ENDING_EVICTING || to == ENDING_GONE;
     case ENDING_GONE:
     case ENDING_STATES:
         break;
@@ -143,6 +143,12 @@ void ending_set_restored(struct ending *ending, enum ending_state state, uint64_
     ending->earlier_boot = earlier_boot;
     for (struct ending_ask *ask = ending->asks; ask; ask = ask->next)
         ask->told = ask->told || state == ENDING_STOPPED || state == ENDING_EVICTED;
+}
+
+void ending_set_left(struct ending *ending)
+{
+    ending_set_state(ending, ENDING_EVICTING);
+    ending->due_ms = 0;
 }
 
 void ending_set_static(struct ending *ending)

@@ -4,14 +4,17 @@
  *
  *            stored          the API server has taken it
  *   ASKED ───┬──▶ EVICTING ──────────────────────────────▶ EVICTED
- *            │        │ it is a static pod's, or somebody      │ its grace is to
- *            │        │ wants it ended here                    │ be shorter
- *            │        ▼                                        │
+ *            │     │    ▲                                      │ its grace is to be
+ *            │  1  │    │  2                                   │ shorter, or 1
+ *            │     ▼    │                                      │
  *            └──▶ STOPPING ◀───────────────────────────────────┘
  *                  │    ▲
  *     none of its  │    │ one runs again: it was in the making
  *     containers   ▼    │
  *     runs        STOPPED
+ *
+ *   1: it is a static pod's, or somebody wants it ended here
+ *   2: nobody does any more, or did in an earlier boot; from STOPPED, too
  *
  * Any of them goes to GONE when the runtime does not know the pod any more, and the ending with it.
  * From EVICTED, STOPPING and STOPPED on nothing of the pod is made any more (rules/ended.h).
@@ -118,6 +121,8 @@ void ending_set_state(struct ending *ending, enum ending_state state);
  * told when that was stored. That nothing runs is to be seen anew. */
 void ending_set_restored(struct ending *ending, enum ending_state state, uint64_t due_ms,
                          bool static_pod, bool earlier_boot);
+/* EVICTING again, of what was to be stopped here: nothing that was sent for that counts. */
+void ending_set_left(struct ending *ending);
 void ending_set_static(struct ending *ending);
 void ending_set_pod_grace(struct ending *ending, uint64_t pod_grace_ms);
 /* Its pod is there in this boot. */

@@ -119,6 +119,7 @@ static int cluster_setup(void **state)
     w = *state;
     w->settings.cluster = true;
     world_fresh(w);
+    devicemgr_restored(w->mgr, w->now_ms);
     kubelet_lists(w);
     listed(w, RUNS, NULL);
     pass(w, 10 * LIST_EVERY_MS);
@@ -907,6 +908,26 @@ static void who_insists_has_it_ended_here(void **state)
     expect(w, "steered 2: pod \"ns/u1\": its containers are being stopped*");
 }
 
+static void who_insists_no_more_leaves_it_to_the_cluster(void **state)
+{
+    struct world *w = *state;
+
+    ask(w, END_EVICTION, 1, "u1", 30000);
+    stored(w);
+    end_here(w, 2, "u1", 30000);
+    stored(w);
+    listed(w, RUNS, NULL);
+    expect(w, "stop c-u1-main in 30000ms");
+    stored(w);
+    take_back(w, 3, "u1");
+    expect(w, "stop no more");
+    expect(w, "commit ending u1");
+    committed(w);
+    expect(w, "evict u1 (ns/u1) in 30000ms: it is to");
+    expect(w, "steered 3: pod \"ns/u1\": others want it to end still");
+    assert_false(create(w, 9, "u1", "main", NULL, NULL));
+}
+
 static void a_shorter_grace_is_another_order(void **state)
 {
     struct world *w = *state;
@@ -1090,6 +1111,7 @@ int main(void)
         CLUSTER(one_that_turns_out_to_be_static_is_ended_here),
         CLUSTER(one_that_the_cluster_knows_as_a_mirror_is_ended_here),
         CLUSTER(who_insists_has_it_ended_here),
+        CLUSTER(who_insists_no_more_leaves_it_to_the_cluster),
         CLUSTER(a_shorter_grace_is_another_order),
         CLUSTER(so_it_is_after_a_restart),
         CLUSTER(nor_is_the_pods_own_passed_over),

@@ -188,6 +188,14 @@ static bool is_refused(struct world *w, const char *uid)
     return devicemgr_sandbox_refused(w->mgr, uid, &refusal);
 }
 
+static const struct ending *ending_of(struct world *w, const char *uid)
+{
+    const struct ending *ending = endings_find(&w->mgr->state.endings, uid);
+
+    assert_non_null(ending);
+    return ending;
+}
+
 /* ---- setups ---- */
 
 static int setup_with(void **state, const struct devicemgr_shutdown_group *groups, size_t len)
@@ -209,6 +217,17 @@ static int setup_with(void **state, const struct devicemgr_shutdown_group *group
 static int pair_setup(void **state)
 {
     return setup_with(state, PAIR, 2);
+}
+
+static int cluster_setup(void **state)
+{
+    struct world *w;
+
+    pair_setup(state);
+    w = *state;
+    w->settings.cluster = true;
+    devicemgr_set_settings(w->mgr, w->now_ms, &w->settings);
+    return 0;
 }
 
 static int three_setup(void **state)
@@ -920,6 +939,48 @@ static void others_that_want_a_pod_to_end_want_it_still(void **state)
     assert_false(is_refused(w, "u2"));
 }
 
+/* Pod u1, whom an operator has the cluster evict, which does not come to it before it is stopped
+ * since the machine goes down. */
+static void evicted_one_is_stopped(struct world *w)
+{
+    runtime_listed(w, THREE_PODS);
+    devicemgr_end(w->mgr, w->now_ms, 5, "ns/u1", DEVICEMGR_POD_GRACE, false, "tired", 5);
+    devicemgr_run(w->mgr);
+    stored(w);
+    assert_int_equal(ending_of(w, "u1")->state, ENDING_EVICTING);
+    three_pods_go(w);
+    ended(w, "~u1/main! u2/main u3/main");
+    assert_int_equal(ending_of(w, "u1")->state, ENDING_STOPPED);
+    assert_true(is_refused(w, "u1"));
+}
+
+static void expect_to_be_evicted(struct world *w)
+{
+    stored(w);
+    assert_int_equal(ending_of(w, "u1")->state, ENDING_EVICTING);
+    assert_int_not_equal(ending_of(w, "u1")->order, 0);
+    assert_false(is_refused(w, "u1"));
+}
+
+static void whom_the_cluster_was_to_evict_is_left_to_it_again(void **state)
+{
+    struct world *w = *state;
+
+    evicted_one_is_stopped(w);
+    cancelled(w);
+    expect_to_be_evicted(w);
+}
+
+static void so_it_is_after_a_reboot(void **state)
+{
+    struct world *w = *state;
+
+    evicted_one_is_stopped(w);
+    w->settings.boot_id = "another";
+    world_restart(w);
+    expect_to_be_evicted(w);
+}
+
 static void settings_that_switch_it_off_end_it(void **state)
 {
     struct world *w = *state;
@@ -1307,6 +1368,8 @@ int main(void)
         TEST(what_was_not_begun_stays, pair_setup),
         TEST(what_was_asked_and_not_sent_is_taken_back, pair_setup),
         TEST(others_that_want_a_pod_to_end_want_it_still, pair_setup),
+        TEST(whom_the_cluster_was_to_evict_is_left_to_it_again, cluster_setup),
+        TEST(so_it_is_after_a_reboot, cluster_setup),
         TEST(settings_that_switch_it_off_end_it, pair_setup),
         TEST(a_later_one_counts_after_one_that_was_given_up, three_setup),
         TEST(a_later_one_counts, pair_setup),
