@@ -28,7 +28,8 @@ struct holder {
     const struct consumers *consumers; /* of a claim; NULL: nothing is known of them */
     bool published;                    /* the cluster has its taints from here, whoever set them */
     bool over;
-    bool untold;                           /* they will be: what is tolerated is not known yet */
+    bool untold; /* they will be: what is tolerated is not known yet */
+    bool unseen; /* it has no sandbox yet in this boot, which says what it tolerates */
     const struct tolerations *tolerations; /* of a claim, as the cluster has them; NULL: none */
     /* By the names of this device of this claim, which may be another claim's, too; NULL: not so. */
     const struct claim *claim;
@@ -67,7 +68,7 @@ static bool look_at_taint(void *user, const struct taint *taint)
         evictable.at_ms = later(evictable.at_ms, tolerations_until_ms(holder->tolerations, taint));
     if (evictable.at_ms == UINT64_MAX)
         return true;
-    if (taint->unstored || holder->untold)
+    if (taint->unstored || holder->untold || holder->unseen)
         evictable.at_ms = UINT64_MAX;
     walk->each(walk->user, &evictable);
     return true;
@@ -77,9 +78,11 @@ static bool look_at_taint(void *user, const struct taint *taint)
 static void look_at(struct holder *holder)
 {
     struct walk *walk = holder->walk;
+    const struct pod *pod = pods_find(&walk->state->pods, holder->pod_uid);
 
     holder->over = facts_pod_over(walk->state, holder->pod_uid);
-    if (holder->pod_uid[0] == '\0' || !pods_find(&walk->state->pods, holder->pod_uid))
+    holder->unseen = pod && !pod->newest;
+    if (holder->pod_uid[0] == '\0' || !pod)
         walk->stale += !holder->over;
     else if (walk->taint && !holder->over)
         look_at_taint(holder, walk->taint);

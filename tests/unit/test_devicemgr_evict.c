@@ -435,6 +435,28 @@ static void what_a_pod_tolerates_is_known_with_its_sandbox(void **state)
     assert_false(is_asked(w, "u2"));
 }
 
+/* There are runtimes that forget all sandboxes with a reboot. */
+static void so_it_is_after_a_reboot(void **state)
+{
+    struct world *w = *state;
+
+    w->tolerations = FOR_EVER;
+    runtime_listed(w, "u1/main");
+    taint_of(w, GPU, "g0");
+    assert_int_equal(settle(w), 0);
+    w->settings.boot_id = "another";
+    world_restart(w);
+    kubelet_lists(w);
+    runtime_listed(w, "");
+    assert_non_null(pods_find(&w->mgr->state.pods, "u1"));
+    assert_int_equal(settle(w), 0);
+    sandbox_ran(w, "u1", "s-again", 1);
+    assert_int_equal(settle(w), 0);
+    w->tolerations = NULL;
+    sandbox_ran(w, "u1", "s-and-again", 2);
+    assert_int_equal(settle(w), 1);
+}
+
 /* The store has the untaint, and not yet that the pod is let be: nothing is sent for it any
  * more. */
 static void what_was_taken_back_before_a_restart_is_not_begun_anew(void **state)
@@ -1379,6 +1401,7 @@ int main(void)
         TEST(one_that_gets_it_later_goes_as_well, u1_setup),
         TEST(nobody_goes_before_the_runtime_has_listed, u1_setup),
         TEST(what_a_pod_tolerates_is_known_with_its_sandbox, u1_setup),
+        TEST(so_it_is_after_a_reboot, u1_setup),
         TEST(what_was_taken_back_before_a_restart_is_not_begun_anew, u1_setup),
         TEST(nor_are_its_containers_stopped_then, u1_setup),
         TEST(who_need_not_go_any_more_has_nothing_sent, u1_setup),
