@@ -9,6 +9,10 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#define uthash_fatal(message) abort()
+#include <uthash.h>
+
+#include "shim/log.h"
 #include "shim/must.h"
 #include "shim/service_manager.h"
 
@@ -18,16 +22,62 @@ struct handed {
     int fd; /* -1: it was taken */
 };
 
+/* What the manager has under one name. */
+struct kept_name {
+    UT_hash_handle hh;
+    size_t n;
+    char name[];
+};
+
 struct fd_store {
     struct handed *handed;
     size_t len;
     size_t promised;
+    struct kept_name *kept;
+    size_t kept_len;   /* descriptors */
+    size_t kept_bytes; /* of the names, each as often as it stands in $LISTEN_FDNAMES, with a ':' */
+    bool told_full;
     char *untold[FD_STORE_UNTOLD_MAX]; /* names that the manager is to let go of */
     size_t untold_len;
 };
 
 /* "FDSTOREREMOVE=1\nFDNAME=" and the name */
 #define STATE_BYTES_MAX (32 + FD_STORE_NAME_BYTES_MAX)
+
+static struct kept_name *find_kept(const struct fd_store *store, const char *name)
+{
+    struct kept_name *kept;
+
+    HASH_FIND(hh, store->kept, name, strlen(name), kept);
+    return kept;
+}
+
+static void count(struct fd_store *store, const char *name, size_t n)
+{
+    struct kept_name *kept = find_kept(store, name);
+    size_t len = strlen(name);
+
+    if (!kept) {
+        kept = must(calloc(1, sizeof *kept + len + 1));
+        memcpy(kept->name, name, len);
+        HASH_ADD_KEYPTR(hh, store->kept, kept->name, len, kept);
+    }
+    kept->n += n;
+    store->kept_len += n;
+    store->kept_bytes += n * (len + 1);
+}
+
+static void uncount(struct fd_store *store, const char *name)
+{
+    struct kept_name *kept = find_kept(store, name);
+
+    if (!kept)
+        return;
+    store->kept_len -= kept->n;
+    store->kept_bytes -= kept->n * (strlen(kept->name) + 1);
+    HASH_DELETE(hh, store->kept, kept);
+    free(kept);
+}
 
 struct fd_store *fd_store_new(void)
 {
@@ -40,9 +90,12 @@ struct fd_store *fd_store_new(void)
         size_t len = names ? strcspn(names, ":") : 0;
         int fd = SERVICE_MANAGER_FD_FIRST + (int)i;
 
-        if (fcntl(fd, F_SETFD, FD_CLOEXEC) == 0)
-            store->handed[store->len++] =
-                (struct handed){.name = must(strndup(names ? names : "", len)), .fd = fd};
+        if (fcntl(fd, F_SETFD, FD_CLOEXEC) == 0) {
+            char *name = must(strndup(names ? names : "", len));
+
+            store->handed[store->len++] = (struct handed){.name = name, .fd = fd};
+            count(store, name, 1);
+        }
         if (names)
             names += len + (names[len] == ':');
     }
@@ -63,6 +116,8 @@ void fd_store_free(struct fd_store *store)
     free(store->handed);
     for (size_t i = 0; i < store->untold_len; i++)
         free(store->untold[i]);
+    while (store->kept)
+        uncount(store, store->kept->name);
     free(store);
 }
 
@@ -168,11 +223,13 @@ static int tell(const char *what, const char *name, const int *fds, size_t n)
 
 #define REMOVE "FDSTOREREMOVE=1"
 
-/* 0, or -EAGAIN: some are still untold. */
+/* 0, -EAGAIN: some are still untold, or -ENOTCONN. */
 static int tell_untold(struct fd_store *store)
 {
     size_t told = 0;
 
+    if (!store)
+        return -ENOTCONN;
     while (told < store->untold_len && tell(REMOVE, store->untold[told], NULL, 0) != -EAGAIN)
         free(store->untold[told++]);
     store->untold_len -= told;
@@ -180,12 +237,14 @@ static int tell_untold(struct fd_store *store)
     return store->untold_len > 0 ? -EAGAIN : 0;
 }
 
-static void tell_later(struct fd_store *store, const char *name)
+/* False: it never is. */
+static bool tell_later(struct fd_store *store, const char *name)
 {
     char *copy = store->untold_len < FD_STORE_UNTOLD_MAX ? strdup(name) : NULL;
 
     if (copy)
         store->untold[store->untold_len++] = copy;
+    return copy;
 }
 
 static bool is_untold(const struct fd_store *store, const char *name)
@@ -197,23 +256,52 @@ static bool is_untold(const struct fd_store *store, const char *name)
     return false;
 }
 
-static int tell_in_order(struct fd_store *store, const char *what, const char *name, const int *fds,
-                         size_t n)
+/* Of a room of `max`, what goes alone leaves a quarter to what goes together. */
+static bool fits(size_t used, size_t more, size_t max, bool alone)
 {
-    int r = store ? tell_untold(store) : -ENOTCONN;
+    return used + more <= (alone ? max - max / 4 : max);
+}
 
-    return r < 0 ? r : tell(what, name, fds, n);
+static bool has_room(const struct fd_store *store, const char *name, size_t n, bool alone)
+{
+    return fits(store->kept_bytes, n * (strlen(name) + 1), FD_STORE_NAMES_BYTES_MAX, alone) &&
+           (store->promised == 0 || fits(store->kept_len, n, store->promised, alone));
+}
+
+/* Said once: what comes next most likely finds no room either. */
+static int refuse(struct fd_store *store)
+{
+    if (!store->told_full)
+        log_warning("the service manager keeps %zu descriptors, with %zu bytes of names, and has "
+                    "no room for another: it ends with this process",
+                    store->kept_len, store->kept_bytes);
+    store->told_full = true;
+    return -ENOSPC;
+}
+
+static int put(struct fd_store *store, const char *what, const char *name, const int *fds, size_t n,
+               bool alone)
+{
+    int r = tell_untold(store);
+
+    if (r == 0 && !has_room(store, name, n, alone))
+        r = refuse(store);
+    if (r == 0)
+        r = tell(what, name, fds, n);
+    if (r == 0)
+        count(store, name, n);
+    return r;
 }
 
 int fd_store_put(struct fd_store *store, const char *name, int fd)
 {
-    return tell_in_order(store, "FDSTORE=1", name, &fd, 1);
+    return put(store, "FDSTORE=1", name, &fd, 1, true);
 }
 
 /* FDPOLL=0: what belongs together goes together, and its owner sees what has become of a peer. */
 int fd_store_put_all(struct fd_store *store, const char *name, const int *fds, size_t n)
 {
-    return tell_in_order(store, "FDSTORE=1\nFDPOLL=0", name, fds, n);
+    return put(store, "FDSTORE=1\nFDPOLL=0", name, fds, n, false);
 }
 
 int fd_store_remove(struct fd_store *store, const char *name)
@@ -224,8 +312,10 @@ int fd_store_remove(struct fd_store *store, const char *name)
         tell_untold(store);
         return is_untold(store, name) ? -EAGAIN : 0;
     }
-    r = tell_in_order(store, REMOVE, name, NULL, 0);
-    if (r == -EAGAIN)
-        tell_later(store, name);
+    r = tell_untold(store);
+    if (r == 0)
+        r = tell(REMOVE, name, NULL, 0);
+    if (store && (r != -EAGAIN || tell_later(store, name)))
+        uncount(store, name);
     return r;
 }

@@ -13,6 +13,10 @@
  * What a socket unit passes comes in the same way, and is never put: it would come twice. The names
  * that we give contain '/', unlike those of units.
  *
+ * systemd names all that it hands over in one variable, and Linux refuses one of 128 KiB: the
+ * service could not be started any more. So what is kept is counted, and what has no room is
+ * refused. What the manager drops by itself counts until it is removed here, or the process ends.
+ *
  * Nothing blocks: a manager that does not read makes -EAGAIN. Only what it is to let go of is told
  * again, before whatever comes next, since it would keep that for ever; all else is the caller's to
  * try again. A store that is NULL has nothing and keeps nothing.
@@ -26,6 +30,9 @@
 /* systemd's own bound is 255; a name is of printable ASCII, without ':'. */
 #define FD_STORE_NAME_BYTES_MAX 255
 #define FD_STORE_UNTOLD_MAX 1024
+/* Of all names, each as often as it has descriptors, with a ':'; execve(2) takes MAX_ARG_STRLEN,
+ * which is 128 KiB, of "LISTEN_FDNAMES=" and them. */
+#define FD_STORE_NAMES_BYTES_MAX ((size_t)120 * 1024)
 
 struct fd_store;
 
@@ -61,7 +68,12 @@ int fd_store_take_socket(struct fd_store *store) __attribute__((warn_unused_resu
 /* Ends what was handed over under such a name and not taken, here and at the manager. */
 void fd_store_drop(struct fd_store *store, const char *prefix);
 
-/* The manager is to keep it, too. 0, or a negative errno: -ENOTCONN without a manager, -EAGAIN. */
+/*
+ * The manager is to keep it, too. 0, or a negative errno: -ENOTCONN without a manager, -EAGAIN;
+ * -ENOSPC if it has promised fewer, or the names came to more than FD_STORE_NAMES_BYTES_MAX, of
+ * which a line in the log tells the first time. The last quarter of that room is left to those of
+ * fd_store_put_all(), connections that somebody waits at.
+ */
 int fd_store_put(struct fd_store *store, const char *name, int fd)
     __attribute__((warn_unused_result));
 /* The same of several, under one name and in one message: all, or none. */

@@ -14,19 +14,13 @@
 
 /* Sockets and journal. */
 #define PARTS 3
-/* What else this process may have in the store, listeners. */
-#define OTHERS_MAX 16
 
 const char KEPT_READER[] = "cri-device-shim goes on with " JOURNAL_MOVED_FORMAT " " SESSION_FORMAT;
 
-/* Connections that are kept, and have been made or taken by this process. */
-static size_t kept_now;
-
-static void count(struct kept *kept)
+static void set_told(struct kept *kept)
 {
     kept->told = true;
-    kept_now++;
-    kept->sure = kept_now * PARTS + OTHERS_MAX <= fd_store_promised(kept->store);
+    kept->sure = fd_store_promised(kept->store) > 0; /* it takes no more than that */
 }
 
 void kept_init(struct kept *kept, struct fd_store *store, const int sockets[2])
@@ -54,7 +48,7 @@ void kept_tell(struct kept *kept, const int sockets[2])
     fds[2] = journal_fd(kept->journal);
     r = fd_store_put_all(kept->store, kept->name, fds, PARTS);
     if (r == 0)
-        count(kept);
+        set_told(kept);
     else if (r != -EAGAIN)
         kept_leave(kept);
     POINT("stored");
@@ -62,10 +56,8 @@ void kept_tell(struct kept *kept, const int sockets[2])
 
 void kept_forget(struct kept *kept)
 {
-    if (!kept->journal || !kept->told)
-        return;
-    fd_store_remove(kept->store, kept->name);
-    kept_now--;
+    if (kept->journal && kept->told)
+        fd_store_remove(kept->store, kept->name);
 }
 
 void kept_leave(struct kept *kept)
@@ -122,7 +114,6 @@ static void end_parts(struct fd_store *store, const char *name, const int *fds, 
 void kept_end(struct kept *kept)
 {
     end_parts(kept->store, kept->name, kept->sockets, PARTS - 1);
-    kept_now--;
     kept_leave(kept);
 }
 
@@ -136,7 +127,7 @@ bool kept_take(struct kept *kept, struct fd_store *store)
         snprintf(kept->name, sizeof kept->name, "%s", name);
         n = take_parts(store, name, fds);
         if (n == PARTS && open_parts(kept, fds) == 0) {
-            count(kept);
+            set_told(kept);
             return true;
         }
         end_parts(store, name, fds, n < PARTS ? n : PARTS - 1);

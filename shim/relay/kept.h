@@ -23,7 +23,7 @@ struct kept {
     struct fd_store *store;
     struct journal *journal; /* NULL: it is not kept */
     bool told;               /* the manager has it, or will read of it */
-    bool sure;               /* it has promised to keep so many */
+    bool sure;               /* it has promised to keep it */
     char name[KEPT_NAME_BYTES_MAX];
     int sockets[2]; /* by enum session_end, of one that was handed over */
 };

@@ -9,7 +9,7 @@ import pytest
 from bare_kubelet import BareKubelet
 from bridge_process import Bridge
 from feed_server import FeedServer, Shown
-from supervisor import Supervisor, supervised
+from supervisor import NAME_THAT_TAKES_ALL, Supervisor, supervised
 from waiting import GENEROUS_S, wait_until
 
 GPU, NIC = "vendor.com/gpu", "vendor.com/nic"
@@ -106,6 +106,20 @@ def test_without_a_store_it_is_as_ever(directory, closing, feed, kubelet):
         bridge.start()
         kubelet.wait("list", GPU, count)
     assert not manager.names()
+
+
+def test_without_room_for_its_names_it_is_as_without_a_store(directory, closing, feed, kubelet):
+    """One that had them kept all the same would not be started any more. It says so once."""
+    passed = closing(socket.socket(socket.AF_UNIX))
+    manager = closing(Supervisor(directory, passed={NAME_THAT_TAKES_ALL: passed.fileno()}))
+    bridge = closing(supervised(Bridge, manager)(directory))
+    for count in range(1, 4):
+        bridge.start()
+        kubelet.wait("list", GPU, count)
+        wait_until(lambda: kubelet.health(GPU) == HEALTHY, "it is served")
+        wait_saved(bridge)
+        bridge.kill()
+        assert not manager.names() and bridge.log().count("has no room for another") == count
 
 
 @pytest.mark.parametrize("what", ["nothing", "a socket", "a link"])

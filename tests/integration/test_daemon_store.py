@@ -19,7 +19,7 @@ from feed import Feed
 from kept_shim import kept_shim
 from plugin import Plugin, PluginProcess
 from shim import accepts, locked
-from supervisor import Supervisor
+from supervisor import NAME_THAT_TAKES_ALL, Supervisor
 from waiting import GENEROUS_S, wait_until
 
 GPU, NIC = "vendor.com/gpu", "vendor.com/nic"
@@ -409,6 +409,23 @@ def test_without_a_store_it_is_as_ever(directory, make_kept, closing):
     for name, place in PLACES.items():
         wait_until(lambda: accepts(place(shim)), f"{name} is served")
     assert not manager.names() and ": goes on" not in shim.log()
+
+
+def test_without_room_for_its_names_it_is_as_without_a_store(make_kept, make_client, make_plugin, directory,
+                                                             closing):
+    """One that had them kept all the same would not be started any more. It says so once."""
+    passed = closing(socket.socket(socket.AF_UNIX))
+    manager = closing(Supervisor(directory, passed={NAME_THAT_TAKES_ALL: passed.fileno()}))
+    shim = make_kept(manager)
+    shim.start()
+    make_plugin(shim, GPU, ["g0"])
+    shim.wait_plugins_stored()
+    for count in range(1, 4):
+        wait_until(lambda count=count: shim.log().count("1 of 1 devices healthy") == count, "it is heard")
+        make_client(shim).Version()
+        shim.kill()
+        assert not manager.names() and shim.log().count("has no room for another") == count
+        shim.start()
 
 
 @pytest.mark.parametrize("which", PLACES)

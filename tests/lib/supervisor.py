@@ -23,6 +23,10 @@ import typing
 
 from waiting import wait_until
 
+# "LISTEN_FDNAMES=", what is kept by name, and a zero: execve(2), MAX_ARG_STRLEN.
+_NAMES_BYTES_MAX = 128 * 1024 - len("LISTEN_FDNAMES=") - 1
+# With this in a socket unit's name no process is started any more that has put another one.
+NAME_THAT_TAKES_ALL = "x" * _NAMES_BYTES_MAX
 _CREDENTIALS = struct.Struct("iII")
 _FDS_IN_A_MESSAGE = 253  # SCM_MAX_FD
 

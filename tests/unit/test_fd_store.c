@@ -60,6 +60,15 @@ static void manager_gets_nothing(int manager)
     assert_int_equal(recv(manager, &byte, 1, MSG_DONTWAIT), -1);
 }
 
+/* Also before it ends: one that was put in its own queue would outlive that. */
+static void manager_reads_all(int manager)
+{
+    char text[512];
+
+    while (recv(manager, text, sizeof text, MSG_DONTWAIT) > 0)
+        continue;
+}
+
 static bool is_same_file(int a, int b)
 {
     struct stat one, other;
@@ -221,9 +230,130 @@ static void what_could_not_be_removed_is_removed_later(void **state)
     while (fd_store_put(store, "a", manager) == 0)
         continue;
     assert_int_equal(fd_store_remove(store, "d"), -EAGAIN); /* and never */
+    manager_reads_all(manager);
     fd_store_free(store);
     manager_stop(manager);
 }
+
+/* ---- room: the first that finds none makes a warning in the log ---- */
+
+/* The longest name there may be, another one for each number. */
+static const char *long_name(size_t number)
+{
+    static char name[FD_STORE_NAME_BYTES_MAX + 1];
+
+    memset(name, 'x', sizeof name - 1);
+    name[snprintf(name, sizeof name, "%zu/", number)] = 'x';
+    return name;
+}
+
+/* More of them than Linux takes. */
+#define LONG_NAMES_MAX 600
+
+/* Puts long names while there is room, from number `at` on: the number behind the last. */
+static size_t fill(struct fd_store *store, int manager, size_t at)
+{
+    int r = 0;
+
+    while (at < LONG_NAMES_MAX && (r = fd_store_put(store, long_name(at), manager)) == 0) {
+        manager_reads_all(manager);
+        at++;
+    }
+    return r == -ENOSPC ? at : 0;
+}
+
+/* A process whose variable has more is not started any more: execve(2), MAX_ARG_STRLEN. */
+static void all_names_fit_one_variable(void **state)
+{
+    const size_t most = 128 * 1024 - sizeof "LISTEN_FDNAMES=";
+    struct fd_store *store = fd_store_new();
+    int manager = manager_start(), fds[2] = {manager, manager};
+    size_t bytes, n = fill(store, manager, 0);
+
+    (void)state;
+    bytes = n * (FD_STORE_NAME_BYTES_MAX + 1);
+    assert_in_range(bytes, 64 * 1024, most);
+    assert_int_equal(fd_store_put(store, long_name(n), manager), -ENOSPC);
+    manager_gets_nothing(manager);
+    while (bytes < 2 * most && fd_store_put_all(store, "connection", fds, 2) == 0) {
+        bytes += 2 * sizeof "connection";
+        manager_reads_all(manager);
+    }
+    assert_in_range(bytes, (n + 1) * (FD_STORE_NAME_BYTES_MAX + 1), most);
+    assert_int_equal(fd_store_put_all(store, "connection", fds, 2), -ENOSPC);
+    fd_store_free(store);
+    manager_stop(manager);
+}
+
+static void what_is_removed_makes_room(void **state)
+{
+    struct fd_store *store = fd_store_new();
+    int manager = manager_start();
+    size_t n = fill(store, manager, 0);
+
+    (void)state;
+    assert_int_equal(fd_store_remove(store, "another"), 0);
+    assert_int_equal(fd_store_put(store, long_name(n), manager), -ENOSPC);
+    assert_int_equal(fd_store_remove(store, long_name(0)), 0);
+    manager_reads_all(manager);
+    assert_int_equal(fill(store, manager, n), n + 1);
+
+    while (fd_store_remove(store, "another") == 0)
+        continue;
+    assert_int_equal(fd_store_remove(store, long_name(1)), -EAGAIN);
+    assert_int_equal(fd_store_put(store, long_name(n + 1), manager), -EAGAIN);
+    manager_reads_all(manager);
+    assert_int_equal(fill(store, manager, n + 1), n + 2);
+    fd_store_free(store);
+    manager_stop(manager);
+}
+
+/* What it does not hear of later either, it has. */
+static void what_is_never_removed_takes_its_room(void **state)
+{
+    struct fd_store *store = fd_store_new();
+    int manager = manager_start();
+    size_t n = fill(store, manager, 0);
+    char name[16];
+
+    (void)state;
+    while (fd_store_remove(store, "another") == 0)
+        continue;
+    for (size_t i = 1; i < FD_STORE_UNTOLD_MAX; i++) {
+        snprintf(name, sizeof name, "%zu", i);
+        assert_int_equal(fd_store_remove(store, name), -EAGAIN);
+    }
+    assert_int_equal(fd_store_remove(store, long_name(0)), -EAGAIN);
+    while (fd_store_put(store, long_name(n), manager) == -EAGAIN)
+        manager_reads_all(manager);
+    assert_int_equal(fd_store_put(store, long_name(n), manager), -ENOSPC);
+    fd_store_free(store);
+    manager_stop(manager);
+}
+
+static void no_more_is_put_than_was_promised(void **state)
+{
+    int manager = manager_start(), fds[2] = {manager, manager};
+    struct fd_store *store;
+
+    (void)state;
+    setenv("FDSTORE", "8", 1);
+    store = fd_store_new();
+    unsetenv("FDSTORE");
+    for (int i = 0; i < 6; i++)
+        assert_int_equal(fd_store_put(store, "a", manager), 0);
+    assert_int_equal(fd_store_put(store, "a", manager), -ENOSPC);
+    assert_int_equal(fd_store_put_all(store, "b", fds, 2), 0);
+    assert_int_equal(fd_store_put_all(store, "c", fds, 1), -ENOSPC);
+    manager_reads_all(manager);
+    assert_int_equal(fd_store_remove(store, "b"), 0);
+    assert_int_equal(fd_store_put_all(store, "c", fds, 2), 0);
+    manager_reads_all(manager);
+    fd_store_free(store);
+    manager_stop(manager);
+}
+
+/* ---- what is handed over ---- */
 
 /* Runs `child` in a process of its own, with `count` pipes' ends as descriptors 3, 4, ... */
 static void in_child(size_t count, const char *names, const char *pid, void (*child)(void))
@@ -317,6 +447,37 @@ static void take_none(void)
     NEED(fd_store_take(store, "", NULL) == -1);
     fd_store_free(store);
     NEED(fcntl(3, F_GETFD) == 0);
+}
+
+#define LONG_HANDED 64
+static size_t fill_from_nothing;
+
+static void fill_the_rest(void)
+{
+    int manager = manager_start();
+    struct fd_store *store = fd_store_new();
+
+    NEED(fill(store, manager, LONG_HANDED) == fill_from_nothing);
+    NEED(fd_store_remove(store, long_name(0)) == 0);
+    manager_reads_all(manager);
+    NEED(fill(store, manager, fill_from_nothing) == fill_from_nothing + 1);
+    fd_store_free(store);
+}
+
+static void what_was_handed_over_takes_its_room(void **state)
+{
+    char names[LONG_HANDED * (FD_STORE_NAME_BYTES_MAX + 1) + 1] = "";
+    struct fd_store *store = fd_store_new();
+    int manager = manager_start();
+
+    (void)state;
+    fill_from_nothing = fill(store, manager, 0);
+    fd_store_free(store);
+    manager_stop(manager);
+    for (size_t i = 0; i < LONG_HANDED; i++)
+        snprintf(names + strlen(names), sizeof names - strlen(names), "%s%s", i > 0 ? ":" : "",
+                 long_name(i));
+    in_child(LONG_HANDED, names, NULL, fill_the_rest);
 }
 
 static void names_may_be_missing(void **state)
@@ -417,7 +578,12 @@ int main(void)
         cmocka_unit_test(several_go_in_one_message),
         cmocka_unit_test(a_manager_that_does_not_read_blocks_nobody),
         cmocka_unit_test(what_could_not_be_removed_is_removed_later),
+        cmocka_unit_test(all_names_fit_one_variable),
+        cmocka_unit_test(what_is_removed_makes_room),
+        cmocka_unit_test(what_is_never_removed_takes_its_room),
+        cmocka_unit_test(no_more_is_put_than_was_promised),
         cmocka_unit_test(what_was_handed_over_is_taken_by_name),
+        cmocka_unit_test(what_was_handed_over_takes_its_room),
         cmocka_unit_test(names_may_be_missing),
         cmocka_unit_test(what_is_another_process_s_is_left_alone),
         cmocka_unit_test(what_nobody_wants_is_let_go_of_at_the_manager),
