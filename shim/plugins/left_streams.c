@@ -17,6 +17,8 @@
 /* Its name is "plugin/STREAM/WHEN/PATH": there may be several of one plugin. */
 #define STORED "plugin/"
 
+const char LEFT_STREAMS_READER[] = "cri-device-shim goes on with streams of plugins SHLEFT01";
+
 struct left_stream {
     LIST_ENTRY(left_stream) entry;
     struct left_streams *set;
@@ -164,7 +166,7 @@ bool left_streams_end(struct left_streams *left, const char *path)
 
     for (stream = LIST_FIRST(&left->streams); stream; stream = next) {
         next = LIST_NEXT(stream, entry);
-        if (strcmp(stream->path, path) != 0)
+        if (path && strcmp(stream->path, path) != 0)
             continue;
         on_over(stream);
         any = true;

@@ -20,6 +20,9 @@
 #include "shim/fd_store.h"
 #include "shim/rpc/rpc.h"
 
+/* In the program of a release that listens at what this one leaves (program.h). */
+extern const char LEFT_STREAMS_READER[];
+
 /* Of one plugin; more are ended. */
 #define LEFT_STREAMS_MAX 4
 
@@ -40,8 +43,8 @@ struct left_streams *left_streams_new(uv_loop_t *loop, struct fd_store *store, s
 /* All is left to the next process, and no callback runs any more; the loop has to run once. */
 void left_streams_free(struct left_streams *left);
 
-/* Ends those of the plugin at the socket `path`, which does not answer. Whether there were any. Not
- * from inside list(). */
+/* Ends those of the plugin at the socket `path`, which does not answer; NULL: all. Whether there were
+ * any. Not from inside list(). */
 bool left_streams_end(struct left_streams *left, const char *path);
 
 /* The stream of a call, of which a list has come, is to be left to the next process. The name under

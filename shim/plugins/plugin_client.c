@@ -15,6 +15,7 @@
 #include "shim/plugins/left_streams.h"
 #include "shim/plugins/limits.h"
 #include "shim/plugins/plugin_socket.h"
+#include "shim/program.h"
 #include "shim/rpc/listen.h"
 #include "shim/rpc/message.h"
 #include "shim/rpc/numbered.h"
@@ -537,16 +538,21 @@ void plugin_clients_close(struct plugin_clients *clients, uint64_t endpoint)
 
 void plugin_clients_stop(struct plugin_clients *clients, void (*done)(void *user), void *user)
 {
+    bool leave = program_has(LEFT_STREAMS_READER);
     struct plugin_client *client, *next;
 
     clients->stopping.done = done;
     clients->stopping.user = user;
     HASH_ITER(hh, clients->clients, client, next)
     {
-        free(client->left); /* what is left stays so */
-        client->left = NULL;
+        if (leave) {
+            free(client->left); /* what is left stays so */
+            client->left = NULL;
+        }
         client_close(client);
     }
+    if (!leave)
+        left_streams_end(clients->left, NULL);
     left_streams_free(clients->left);
     numbered_calls_stop(&clients->calls, stopping_part, &clients->stopping);
 }

@@ -84,7 +84,8 @@ void plugin_clients_prestart(struct plugin_clients *clients, uint64_t endpoint, 
 /* One that is over is ignored. */
 void plugin_clients_cancel(struct plugin_clients *clients, uint64_t call);
 
-/* Closes all endpoints, frees the set, then runs `done` from the loop. */
+/* Closes all endpoints, frees the set, then runs `done` from the loop. Streams are left to the next
+ * process unless the program was replaced by a release that would not listen there. */
 void plugin_clients_stop(struct plugin_clients *clients, void (*done)(void *user), void *user);
 
 #endif

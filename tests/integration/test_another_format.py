@@ -25,6 +25,7 @@ from waiting import GENEROUS_S, wait_until
 GPU = "vendor.com/gpu"
 # What a release leaves to another (JOURNAL_MOVED_FORMAT), and this one's own (JOURNAL_FORMAT).
 MOVED, JOURNAL = b"SHMOVE01", b"SHJRNL0"
+LEFT = b"SHLEFT01"  # LEFT_STREAMS_READER
 STRIKES_MAX = 10  # each delays the exchange
 LIVES_S = 0.05
 # Keeps connections in another way, of which it leaves the same.
@@ -47,6 +48,13 @@ def distant_release():
     program = this_release()
     assert b"goes on with " + MOVED in program
     return program.replace(MOVED, b"SHMOVE99")
+
+
+def deaf_release():
+    """One that does not listen to plugins on streams that others have opened."""
+    program = this_release()
+    assert b"goes on with streams of plugins " + LEFT in program
+    return program.replace(LEFT, b"SHLEFT99")
 
 
 class Installed:
@@ -302,6 +310,24 @@ def test_calls_end_first(runtime, manager, start, installed, make_client, make_p
     client.Version()
     assert len(slow.calls) == 1
     assert "cannot be gone on with" not in shim.log()
+
+
+def test_streams_of_plugins_end_first(runtime, manager, start, installed, make_plugin):
+    """Those of the one that is told to stop, and of one before it that died."""
+    def left():
+        return [name for name in manager.names() if name.startswith("plugin/")]
+
+    shim = start(this_release())
+    plugin = make_plugin(shim, GPU, ["g0"])
+    shim.wait_log("1 of 1 devices healthy")
+    shim.wait_plugins_stored()
+    shim.kill()
+    shim.start()
+    wait_until(lambda: len(left()) == 2, "both are left")
+    installed.put(deaf_release())
+    os.kill(shim.pid, signal.SIGTERM)
+    assert shim.wait_exit() == 0
+    wait_until(lambda: not left() and plugin.stream_count() == 0, "none is left to the next one")
 
 
 def test_of_the_same_format_they_are_left(runtime, start, installed, make_client, background):
