@@ -294,7 +294,8 @@ bool claims_set_response(struct claims *table, struct claim *claim, const void *
 void claim_forget_allocation(struct claim *claim)
 {
     granted_fini(&claim->allocation);
-    claim->allocation_known = claim->allocated = claim->alone = false;
+    claim->allocation_known = claim->allocated = false;
+    claim->alone = claim->alone && claim->users_len > 0;
 }
 
 void claims_renew(struct claims *table, struct claim *claim, uint64_t now_ms)
@@ -306,8 +307,8 @@ void claims_renew(struct claims *table, struct claim *claim, uint64_t now_ms)
     free(claim->response);
     claim->response = NULL;
     granted_fini(&claim->devices);
-    claim_forget_allocation(claim);
     drop_users(claim);
+    claim_forget_allocation(claim);
     claim->local = false;
     claim->anew_ms = claim->anew_pause_ms = 0;
     claim->held_told = false;

@@ -73,7 +73,8 @@ struct claim {
                         its driver, and may have it again */
     bool local;   /* its devices are this node's alone, as was seen once */
     bool alone;   /* it has them alone, neither shared nor to look at, as the cluster said last when
-                        it was allocated, in this process or before */
+                        it was allocated, in this process or before: since it was asked for last, or
+                        somebody has used it */
     /* Its allocation, as far as it is this driver's, told since it was asked for last. */
     bool allocation_known;
     bool allocated;
@@ -189,7 +190,7 @@ void claim_note_lost(struct claim *claim);
 void claim_note_answered(struct claim *claim);
 /* Calls for it have ended so CLAIM_LOST_MAX times, one after the other. */
 bool claim_is_lost(const struct claim *claim);
-/* It has to be told anew. */
+/* It has to be told anew; who runs with the claim has what it had. */
 void claim_forget_allocation(struct claim *claim);
 /* The store has lost it. */
 void claim_set_unstored(struct claim *claim);

@@ -64,7 +64,7 @@ static void ask_shim(struct home_world *h, size_t claim, bool prepare)
     is->asked_ms = h->now_ms;
     home_note(h, "the kubelet asks to %s %s, %" PRIu64, prepare ? "prepare" : "unprepare", uid,
               is->asked);
-    is->alone = is->alone && !prepare && knows_answer(h, claim);
+    is->alone = is->alone && (home_is_used(h, claim) || (!prepare && knows_answer(h, claim)));
     if (prepare) {
         is->told = false;
         devicemgr_claim_prepare(h->core, h->now_ms, is->asked, driver, &names);

@@ -108,7 +108,7 @@ struct hw_claim {
     bool told_admin, told_shared;
     unsigned told_device;
     bool alone; /* it has its device alone, as the shim was told when it was allocated, since it was
-                   asked for last, or has stored */
+                   asked for last with nobody running with it, or has stored */
     bool
         told_alone; /* at some time, neither shared nor to look at: the shim may know it from then */
     /* the kubelet */

@@ -950,6 +950,40 @@ static void what_was_shared_or_looked_at_before_is_in_nobodys_way(void **state)
     assert_true(create_named(w, 11, "u4", "example.com/dev=c4-0 example.com/dev=all", ""));
 }
 
+/* The cluster has not said yet what it has by now: who runs with it has what it had. */
+static void who_runs_with_a_claim_that_is_asked_for_anew_is_known_to(void **state)
+{
+    struct world *w = *state;
+
+    of_two_pods(w);
+    both_known(w);
+    prepare(w, 8, "c1");
+    while (w->pending)
+        committed(w);
+    ignore_all(w);
+    assert_true(create_named(w, 9, "u2", C2_GPU_0, ""));
+    expect_with(w, "verdict 9 refused 14", "container \"main\" of pod ns/u1", NULL);
+    driver_lost(w, 1, "crashed"); /* which may have others for it by now */
+    unprepare(w, 10, "c1");
+    assert_true(create_named(w, 11, "u2", C2_GPU_0, ""));
+    world_restart(w);
+    runtime_listed(w, "u1/main u2");
+    ignore_all(w);
+    driver_up(w, 1, DRIVER);
+    claim_allocated(w, "c2", "p", "gpu-0");
+    assert_true(create_named(w, 12, "u2", C2_GPU_0, ""));
+    ignore_all(w);
+    sandbox_stopped(w, "s-u1");
+    assert_passes(w, "u2", C2_GPU_0);
+    prepare(w, 13, "c1"); /* of which nothing is known then */
+    while (w->pending)
+        committed(w);
+    claim_answered(w, "gpu-0:c1-0+all");
+    while (w->pending)
+        committed(w);
+    assert_passes(w, "u1", C1_GPU_0);
+}
+
 static void what_a_claim_had_before_is_drawn_on(void **state)
 {
     struct world *w = *state;
@@ -1270,6 +1304,7 @@ int main(void)
         CLAIMS_TEST(what_a_claim_had_before_is_with_whom_it_runs),
         CLAIMS_TEST(who_has_a_claim_with_what_it_had_before_has_not_what_it_has_now),
         CLAIMS_TEST(what_was_shared_or_looked_at_before_is_in_nobodys_way),
+        CLAIMS_TEST(who_runs_with_a_claim_that_is_asked_for_anew_is_known_to),
         CLAIMS_TEST(what_a_claim_had_before_is_drawn_on),
         CLAIMS_TEST(what_is_allocated_no_more_is_with_whom_it_runs),
         CLAIMS_TEST(what_the_cluster_says_of_one_that_runs_is_stored),
