@@ -11,6 +11,8 @@ plugin_dir=
 kubelet_plugin_dir=
 registry_dir=
 kubelet_registry_dir=
+control_socket=
+annotations= # whether pods may ask for devices by them
 
 # config_value NAME DEFAULT: what a setting is, as the program itself reads the file; without one, the
 # default.
@@ -43,10 +45,14 @@ read_config() {
 read_config_for_disable() {
     [ -x "$program" ] || program=$prefix/bin/cri-device-shim
     if ! listen=$(config_value listen "$default_listen") ||
+        ! control_socket=$(config_value control.socket "$default_control_socket") ||
+        ! annotations=$(config_value annotations.enabled false) ||
         ! kubelet_plugin_dir=$(config_value bridge.kubelet_plugin_dir "$default_kubelet_plugin_dir") ||
         ! kubelet_registry_dir=$(config_value dra.kubelet_registry_dir "$default_kubelet_registry_dir"); then
         [ "$force" = yes ] || die "what $config says is not known; --force goes by the defaults"
         listen=$default_listen
+        control_socket=$default_control_socket
+        annotations=false
         kubelet_plugin_dir=$default_kubelet_plugin_dir
         kubelet_registry_dir=$default_kubelet_registry_dir
     fi

@@ -56,13 +56,21 @@ check_drop_in() {
     fi
 }
 
+# in_prefix NAME: that program as it is on the node; gone from there, the one beside ours.
+in_prefix() {
+    local path=$prefix/bin/$1
+    [ -x "$path" ] || path=${program%/*}/$1
+    printf '%s' "$path"
+}
+
+not_known() {
+    [ "$force" = yes ] || die "whether pods would lose their devices is not known; --force does not ask"
+}
+
 # Pods that the kubelet would go on running without the devices it thinks they have.
-check_tokens() {
-    local binary=$prefix/bin/cri-device-shim list uid container resource ids name found=no
-    [ -z "$root" ] || return 0
-    [ -x "$binary" ] || binary=$program
-    list=$("$binary" --list-tokens) || [ "$force" = yes ] ||
-        die "whether pods would lose their devices is not known; --force does not ask"
+find_tokens() {
+    local list uid container resource ids name
+    list=$("$(in_prefix cri-device-shim)" --list-tokens) || not_known
     while IFS=$'\t' read -r uid container resource ids; do
         [ -n "$uid" ] || continue
         name=$(pod_name "$uid") || continue
@@ -70,6 +78,34 @@ check_tokens() {
         [[ $container == "claim "* ]] || container="container $container"
         printf 'pod %s, %s has %s through the shim\n' "$name" "$container" "$resource${ids:+ }$ids" >&2
     done <<<"$list"
+}
+
+# Those that have some by annotation, of which the kubelet knows nothing: only the daemon does. Where nothing of it
+# runs, and the kubelet has its runtime without it, there is nothing more to lose.
+find_chosen() {
+    local list pod_namespace pod container resource name
+    any_runs || is_changed "$kubelet_drop_in" || return 0
+    if ! list=$("$(in_prefix cri-device-shimctl)" --socket "$control_socket" \
+        allocations --chosen-by shim -o name 2>"$work/refused"); then
+        [ "$annotations" = true ] || return 0
+        cat "$work/refused" >&2
+        not_known
+    fi
+    while IFS=/ read -r _ pod_namespace pod container resource; do
+        [ -n "$pod" ] || continue
+        found=yes
+        name=$pod_namespace/$pod
+        [ "$pod_namespace" != '?' ] || name="with the UID $pod"
+        printf 'pod %s, container %s has %s by annotation\n' "$name" "$container" "$resource" >&2
+    done <<<"$list"
+}
+
+# Pods whose containers would be made anew without their devices.
+check_tokens() {
+    local found=no
+    [ -z "$root" ] || return 0
+    find_tokens
+    find_chosen
     [ $found = yes ] || return 0
     if [ "$force" = yes ] || [ "$dry_run" = yes ]; then
         say "their containers, made anew without the shim, have no devices: delete these pods"

@@ -31,8 +31,9 @@
 #
 # A pod whose devices came through the shim keeps them as long as its containers run; made anew
 # without the shim they would have none, and nobody would notice. So disable names such pods and
-# ends, unless told --force. So it does where what the settings say is not known: the program itself reads
-# them, for all that is done here.
+# ends, unless told --force. The kubelet's files tell of them, and of those with devices by annotation the
+# daemon. So it does where what the settings say is not known: the program itself reads them, for all that
+# is done here.
 set -euo pipefail
 unset CDPATH # with which cd prints
 export LC_ALL=C
@@ -55,6 +56,7 @@ with_files=no
 config=/etc/cri-device-shim/config.toml
 example_doc= # where the description of all settings goes
 default_listen=/run/cri-device-shim/cri-device-shim.sock
+default_control_socket=/run/cri-device-shim/control.sock
 default_kubelet_plugin_dir=/var/lib/kubelet/device-plugins
 default_kubelet_registry_dir=/var/lib/kubelet/plugins_registry
 unit_dir=/etc/systemd/system

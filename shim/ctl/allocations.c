@@ -9,6 +9,7 @@
 #include "shim/ctl/commands.h"
 #include "shim/ctl/list.h"
 #include "shim/must.h"
+#include "shim/rpc/rpc.h"
 
 /* Ids in a table that is not wide. */
 #define IDS_SHOWN 3
@@ -145,9 +146,12 @@ static void merge(struct listing *listing, const Control__V1__Allocation *row)
 static void put_rows(struct listing *listing, const ProtobufCMessage *page)
 {
     const Control__V1__AllocationsResponse *response = (const void *)page;
+    const char *who = command_given(listing->run, "chosen-by");
 
-    for (size_t i = 0; response && i < response->n_rows; i++)
-        merge(listing, response->rows[i]);
+    for (size_t i = 0; response && i < response->n_rows; i++) {
+        if (!who || strcmp(who, answer_chosen_by(response->rows[i])) == 0)
+            merge(listing, response->rows[i]);
+    }
     if (!response && listing->merged)
         put_merged(listing);
 }
@@ -161,13 +165,28 @@ static const struct list ALLOCATIONS = {
     .put = put_rows,
 };
 
+static bool run_allocations(const struct command_run *run, struct client_failure *failure)
+{
+    const char *who = command_given(run, "chosen-by");
+
+    if (!who || strcmp(who, "shim") == 0 || strcmp(who, "kubelet") == 0 ||
+        strcmp(who, "claim") == 0)
+        return list_run(run, failure);
+    failure->code = RPC_INVALID_ARGUMENT;
+    snprintf(failure->words, sizeof failure->words,
+             "\"%.64s\" is none of those who choose: shim, kubelet, claim", who);
+    return false;
+}
+
 const struct command allocations_command = {
     .name = "allocations",
     .arguments = "[RESOURCE]",
     .summary = "which container has which devices, since when, and who chose them",
     .arguments_max = 1,
     .options = {{"pod", 'p', "POD", "of this pod: its uid, NAMESPACE/NAME, or its name"},
-                {"namespace", 'n', "NAMESPACE", "of pods in this namespace"}},
-    .run = list_run,
+                {"namespace", 'n', "NAMESPACE", "of pods in this namespace"},
+                {"chosen-by", '\0', "WHO",
+                 "whose devices were chosen by the shim, kubelet or claim"}},
+    .run = run_allocations,
     .list = &ALLOCATIONS,
 };

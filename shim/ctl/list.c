@@ -75,10 +75,11 @@ static void put_pages(struct listing *listing, const struct list *list, const st
     list->put(listing, NULL);
 }
 
-static void show_pages(const struct show *show, const struct list *list, const struct pages *pages,
-                       const struct pages *behind)
+static void show_pages(const struct command_run *run, const struct list *list,
+                       const struct pages *pages, const struct pages *behind)
 {
-    struct listing listing = {.show = show};
+    const struct show *show = &run->show;
+    struct listing listing = {.run = run, .show = show};
     json_t *all = show->format == SHOW_JSON ? must(json_object()) : NULL;
 
     if (!all && show->format != SHOW_NAME)
@@ -147,7 +148,7 @@ bool list_run(const struct command_run *run, struct client_failure *failure)
         done = false;
     }
     if (done)
-        show_pages(&run->show, list, &pages, &behind);
+        show_pages(run, list, &pages, &behind);
     pages_fini(&pages);
     pages_fini(&behind);
     return done;

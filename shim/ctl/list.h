@@ -11,10 +11,11 @@
 
 /* What is made of the rows. */
 struct listing {
-    const struct show *show;
-    struct table *table;   /* SHOW_TABLE, SHOW_WIDE */
-    json_t *items;         /* SHOW_JSON */
-    struct merged *merged; /* allocations.c's */
+    const struct command_run *run;
+    const struct show *show; /* its own */
+    struct table *table;     /* SHOW_TABLE, SHOW_WIDE */
+    json_t *items;           /* SHOW_JSON */
+    struct merged *merged;   /* allocations.c's */
 };
 
 /* What in the request the command's argument is. */

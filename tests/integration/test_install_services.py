@@ -12,7 +12,7 @@ import pytest
 import kubelet_checkpoint
 from live_node import ALL_ACTIVE, LiveNode
 from node_tree import (
-    CONFIG, DAEMON, DROP_IN, INSTALLED, KUBELET_DIR, LISTEN, OURS, UNITS, Node, files_of, logind_ours,
+    CONFIG, CTL, DAEMON, DROP_IN, INSTALLED, KUBELET_DIR, LISTEN, OURS, UNITS, Node, files_of, logind_ours,
     shuts_down_in)
 from protos import deviceplugin
 from shim import ROOT
@@ -230,6 +230,52 @@ def test_uninstall_under_pods_with_claims(live):
     assert "pod shop/web, claim shop/gpus has vendor.com/gpu g0 through the shim\n" in words and "uid-2" not in words
     assert live.calls() == [] and live.active() == ALL_ACTIVE
     (live.root / "var/log/pods/shop_web_uid-1").rmdir()
+    live.install("--uninstall")
+
+
+CHOSEN = """#!/bin/sh
+[ "$*" = "--socket /run/cri-device-shim/control.sock allocations --chosen-by shim -o name" ] || exit 9
+[ ! -e STATE/unreachable ] || { echo "error: cannot reach the daemon" >&2; exit 4; }
+cat STATE/chosen
+"""
+
+
+@pytest.fixture
+def with_annotations(live):
+    """A node on which pods "web" and one whose name nobody knows have devices by annotation."""
+    live.install()
+    live.calls()
+    live.write(CONFIG, live.read(CONFIG) + '[annotations]\nenabled = true\nnamespaces = ["*"]\n')
+    live.write(CTL, CHOSEN.replace("STATE", str(live.state)), 0o755)
+    (live.state / "chosen").write_text("allocation/shop/web/main/vendor.com/gpu\nallocation/?/uid-1/main/vendor.com/gpu\n")
+    return live
+
+
+def test_uninstall_under_pods_by_annotation(with_annotations):
+    """Of these the kubelet's checkpoints have nothing: the daemon says which they are."""
+    words = with_annotations.refuses("--uninstall")
+    assert "pod shop/web, container main has vendor.com/gpu by annotation\n" in words
+    assert "pod with the UID uid-1, container main has" in words and "delete these pods" in words
+    assert with_annotations.calls() == [] and with_annotations.active() == ALL_ACTIVE
+    assert "shop/web" in with_annotations.install("--uninstall", "--dry-run").stderr
+    (with_annotations.state / "chosen").write_text("")
+    with_annotations.install("--uninstall")
+    assert with_annotations.active() == {"kubelet.service"}
+
+
+def test_uninstall_beside_a_daemon_that_does_not_answer(with_annotations):
+    """Which pods have some by annotation is not known, unless there are none; without the shim there are none to lose."""
+    live = with_annotations
+    (live.state / "unreachable").touch()
+    words = live.refuses("--uninstall")
+    assert "cannot reach the daemon" in words and "is not known; --force does not ask" in words
+    assert live.calls() == [] and live.active() == ALL_ACTIVE
+    live.install("--uninstall", "--force")
+    live.install()
+    (live.root / DROP_IN).unlink()
+    for unit in ALL_ACTIVE - {"kubelet.service"}:
+        (live.state / "active" / unit).unlink()
+    live.write(CTL, CHOSEN.replace("STATE", str(live.state)), 0o755)
     live.install("--uninstall")
 
 

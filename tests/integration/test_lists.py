@@ -152,6 +152,10 @@ def test_allocations(two_pods):
         assert without(item(shim, "allocations", *filters), "since") == without(one, "since")
     for filters in ((NIC,), ("-p", "db"), ("-n", "shop"), ("-n", "default", "-p", "db")):
         assert items(shim, "allocations", *filters) == []
+    chosen = {who: ctl(shim, "allocations", "--chosen-by", who, "-o", "name").stdout for who in ("shim", "kubelet", "claim")}
+    assert chosen == {"shim": f"allocation/default/web/main/{GPU}\n", "kubelet": "", "claim": ""}
+    wrong = ctl(shim, "allocations", "--chosen-by", "me")
+    assert wrong.returncode == 2 and '"me" is none of those who choose' in wrong.stderr
     head, row = columns(shim, "allocations", "-o", "wide")
     assert "WAITS-FOR" in head and row[:6] == ["default", "web", "main", GPU, "g0", "running"]
     assert ctl(shim, "allocations", "-o", "name").stdout == f"allocation/default/web/main/{GPU}\n"
@@ -161,7 +165,8 @@ def test_what_the_kubelet_chose(at_work, make_client, make_plugin):
     make_plugin(at_work, GPU, ["g0"])
     client = make_client(at_work)
     client.run(client.run_pod("web"), "main", annotations=by_token(GPU, "g0"))
-    assert item(at_work, "allocations")["chosenBy"] == "kubelet"
+    assert item(at_work, "allocations", "--chosen-by", "kubelet")["chosenBy"] == "kubelet"
+    assert items(at_work, "allocations", "--chosen-by", "shim") == []
 
 
 def test_pods(two_pods):
