@@ -199,6 +199,15 @@ is_planned() {
     return 1
 }
 
+# Whether it is planned, and was not there before this run.
+is_coming() {
+    local i
+    for i in "${!change_paths[@]}"; do
+        [ "${change_paths[i]} ${change_had[i]}" != "$1 absent" ] || return 0
+    done
+    return 1
+}
+
 # Whether it is another one than before this run, or than the services were started from.
 is_changed() {
     local path

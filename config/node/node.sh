@@ -155,12 +155,11 @@ lock_node() {
     flock -w 300 8 || die "another change of this node has been under way for five minutes"
 }
 
-# Whether nothing has started it before this run.
+# Whether nothing has started it before this run: its unit comes, or it did not run, and the link that would have it
+# started comes. That one may have been taken away, with all of it stopped, as in an emergency (config/OPERATIONS.md).
 is_new() {
-    local path=$unit_dir/$1
     [ "$verb" != disable ] || return 1
-    [ -z "$package_units" ] || path=$(wants_link "$1")
-    is_planned "$path" && ! exists "$work/undo$path"
+    is_coming "$unit_dir/$1" || { [[ " ${idle[*]} " == *" $1 "* ]] && is_coming "$(wants_link "$1")"; }
 }
 
 # The end of every run. If it failed, everything is put back and runs as before.

@@ -3,6 +3,7 @@
 # source. Of the sourcing script: its settings, the changes of files.sh and the files of running.sh.
 
 restarted=() # units, in this order
+idle=()      # of these, that did not run before
 commands=()  # not run
 kubelet_restarts=yes # if its drop-in changes
 
@@ -29,9 +30,12 @@ is_active() {
 
 # note_restarted UNIT...: they do not run now as they ran before.
 note_restarted() {
-    if [ "$dry_run" = no ] && is_live; then
-        restarted+=("$@")
-    fi
+    local unit
+    [ "$dry_run" = no ] && is_live || return 0
+    for unit in "$@"; do
+        [[ " ${restarted[*]} " == *" $unit "* ]] || is_active "$unit" || idle+=("$unit")
+        restarted+=("$unit")
+    done
 }
 
 # come_up UNIT...: all of them run within some seconds, since systemd starts again by itself what did not start.

@@ -102,6 +102,41 @@ def test_kubelet_does_not_stay_up(live):
     assert live.active() == {"kubelet.service"}
 
 
+def taken_off(live):
+    """As in the emergency of config/OPERATIONS.md: nothing runs, nothing is enabled, and the kubelet has its runtime."""
+    for link in (live.root / UNITS).glob("*.wants/cri-device-shim*"):
+        link.unlink()
+    (live.root / DROP_IN).unlink()
+    for unit in ALL_ACTIVE - {"kubelet.service"}:
+        (live.state / "active" / unit).unlink()
+    (live.state / "runs/kubelet.service").write_text("")
+
+
+def test_way_back_from_an_emergency_that_fails(live):
+    """What somebody has stopped is stopped again: the bridge showed devices to a kubelet that has its runtime without the shim."""
+    live.install()
+    taken_off(live)
+    (live.state / "dies").touch()
+    words = live.refuses()
+    assert "kubelet.service does not stay up" in words and "all changes were taken back" in words
+    assert live.active() == {"kubelet.service"}
+    (live.state / "dies").unlink()
+    live.install()
+    assert live.active() == ALL_ACTIVE
+
+
+def test_upgrade_of_one_that_is_not_enabled_fails(live):
+    """Links that are gone do not tell that it was stopped: what ran before runs."""
+    live.install()
+    for link in (live.root / UNITS).glob("*.wants/cri-device-shim*"):
+        link.unlink()
+    (live.state / "fails/cri-device-shim-bridge.service").write_text("two")
+    live.build_binary("cri-device-shim", "two")
+    live.build_binary("cri-device-shim-bridge", "two")
+    assert "cri-device-shim-bridge.service did not start" in live.refuses()
+    assert live.active() == ALL_ACTIVE
+
+
 def test_uninstall_that_fails(live):
     """The kubelet does not come up without the shim: it gets it back."""
     live.install()
