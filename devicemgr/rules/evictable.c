@@ -44,8 +44,7 @@ static bool is_the_clusters(const struct holder *holder, const struct taint *tai
     bool extended = holder->consumers && holder->consumers->extended;
     bool published = holder->published && !holder->walk->taint;
 
-    return (taint->source == TAINT_BY_SLICE || taint->source == TAINT_BY_RULE || published) &&
-           !extended && !holder->untold;
+    return (taint_is_the_clusters(taint) || published) && !extended && !holder->untold;
 }
 
 static bool look_at_taint(void *user, const struct taint *taint)

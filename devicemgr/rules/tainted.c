@@ -20,7 +20,8 @@ const struct tolerations *tainted_tolerations(const struct state *state, const c
 struct seeking {
     const struct state *state;
     const struct tolerations *tolerations;
-    const struct tolerations *also; /* NULL: none */
+    const struct tolerations *also; /* of a claim; NULL: none */
+    bool untold;                    /* they will be: what it tolerates is not known yet */
     enum taint_effect least;        /* only those, and stronger ones */
     struct taint found;
     bool is;
@@ -32,6 +33,7 @@ static bool seek(void *user, const struct taint *taint)
     struct seeking *seeking = user;
 
     if (taint->effect < seeking->least || taint->source == TAINT_BY_HEALTH ||
+        (seeking->untold && taint_is_the_clusters(taint)) ||
         seeking->state->now_ms < tolerations_until_ms(seeking->tolerations, taint) ||
         (seeking->also && seeking->state->now_ms < tolerations_until_ms(seeking->also, taint)))
         return true;
@@ -78,12 +80,13 @@ struct look tainted_of_ids(const struct state *state, const struct wanted *wante
 static void look_at_granted(struct seeking *seeking, const struct claim *claim,
                             const struct granted_device *device, struct look *look)
 {
-    const struct consumers *consumers =
-        consumers_find(seeking->state->tainted.consumers, claim->uid);
+    const struct state *state = seeking->state;
+    const struct consumers *consumers = consumers_find(state->tainted.consumers, claim->uid);
     char *id = granted_device_id(device);
 
+    seeking->untold = state->settings.cluster && !consumers;
     seeking->also = consumers_tolerations(consumers, claim->driver, device->pool, device->device);
-    tainted_each(seeking->state, claim->driver, id, seek, seeking);
+    tainted_each(state, claim->driver, id, seek, seeking);
     if (seeking->is) {
         look->step = LOOK_REFUSE;
         look->reason.kind = REASON_DEVICES_TAINTED;

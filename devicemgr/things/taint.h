@@ -57,6 +57,12 @@ bool taint_effect_find(const char *name, enum taint_effect *out);
 /* "operator", "settings", "health", "slice", "rule"; static. */
 const char *taint_source_name(enum taint_source source);
 
+/* Whether the cluster has said so. */
+static inline bool taint_is_the_clusters(const struct taint *taint)
+{
+    return taint->source == TAINT_BY_SLICE || taint->source == TAINT_BY_RULE;
+}
+
 /* What an operator writes, "key[=value]:Effect"; to take it back also "key[:Effect]". */
 struct taint_said {
     char key[KUBE_QUALIFIED_BYTES_MAX + 1];

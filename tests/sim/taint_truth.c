@@ -372,6 +372,15 @@ uint64_t taint_controller_ms(const struct taint_world *t, const struct tw_pod *p
 
 /* ---- what may be made ---- */
 
+/* What the cluster says waits for what the claim tolerates, which it says, too. */
+static bool is_untold(const struct taint_world *t, const struct tw_pod *pod,
+                      const struct in_force *taint)
+{
+    const struct tw_claim *claim = claim_of(t, pod);
+
+    return taint->clusters && claim && t->cluster && !claim->told;
+}
+
 static bool has(const struct taint_world *t, const struct tw_pod *pod, unsigned mask,
                 enum tw_effect effect, enum certainty certainty)
 {
@@ -382,7 +391,8 @@ static bool has(const struct taint_world *t, const struct tw_pod *pod, unsigned 
             continue;
         in_force(t, pod->resource, d, certainty, &list);
         for (size_t i = 0; i < list.len; i++) {
-            if (list.v[i].effect == effect && until_ms(t, pod, d, &list.v[i]) <= t->now_ms)
+            if (list.v[i].effect == effect && !is_untold(t, pod, &list.v[i]) &&
+                until_ms(t, pod, d, &list.v[i]) <= t->now_ms)
                 return true;
         }
     }

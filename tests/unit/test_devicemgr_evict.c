@@ -810,11 +810,21 @@ static bool with_claim(struct world *w, uint64_t number)
     return with_claim_of(w, number, "u1");
 }
 
+/* What the cluster has of claim "c", which nobody has reserved: nothing is tolerated. */
+static void tolerates_nothing(struct world *w)
+{
+    const struct devicemgr_claim_consumers none = {0};
+
+    devicemgr_claim_consumers(w->mgr, w->now_ms, "c", &none);
+    devicemgr_run(w->mgr);
+}
+
 /* Whoever evicts, if anybody does: no container is made with it. */
 static void nobody_is_made_with_a_claim_of_it(void **state)
 {
     struct world *w = *state;
 
+    tolerates_nothing(w);
     sandbox_ran(w, "u1", "s-u1", 0);
     assert_false(with_claim(w, 1));
     slice(w, "gpu-0", "NoSchedule");
@@ -828,6 +838,28 @@ static void nobody_is_made_with_a_claim_of_it(void **state)
     w->tolerations = NULL;
     slice(w, "gpu-1", "NoExecute");
     assert_false(with_claim(w, 5));
+}
+
+/* The shim may have been started while the API server is away. */
+static void what_a_claim_tolerates_is_not_known_before_it_is_told(void **state)
+{
+    struct world *w = *state;
+
+    sandbox_ran(w, "u1", "s-u1", 0);
+    slice(w, "gpu-0", "NoExecute");
+    assert_false(with_claim(w, 1));
+    tolerates_nothing(w);
+    assert_true(with_claim(w, 2));
+}
+
+static void an_operators_taint_stands_meanwhile(void **state)
+{
+    struct world *w = *state;
+
+    sandbox_ran(w, "u1", "s-u1", 0);
+    taint_of(w, DRIVER, "p/gpu-0");
+    settle(w);
+    assert_true(with_claim(w, 1));
 }
 
 /* Without a cluster, u1 is to go for a claim's device: its container was stopped. */
@@ -1415,6 +1447,8 @@ int main(void)
         TEST(what_the_cluster_evicts_is_not_evicted_twice, claim_setup),
         TEST(what_it_does_not_see_is, claim_setup),
         TEST(nobody_is_made_with_a_claim_of_it, claim_setup),
+        TEST(what_a_claim_tolerates_is_not_known_before_it_is_told, claim_setup),
+        TEST(an_operators_taint_stands_meanwhile, claim_setup),
         TEST(who_was_stopped_for_a_claim_is_kept_from_coming_back, claim_setup),
         TEST(until_its_sandbox_has_ended, claim_setup),
         TEST(a_pod_without_a_uid_is_not_taken_for_another, claim_setup),
