@@ -7,10 +7,15 @@
 
 #define FRAME_HEAD_BYTES 9
 /* ":status: 200" and "content-type: application/grpc" by HPACK's static table alone (RFC 7541
- * appendix A), and not to be put into the dynamic one, of which nothing is known. */
+ * appendix A), and not to be put into the dynamic one, of which nothing is known. "grpc-encoding:
+ * gzip", which it may have said, counts for messages only that say that they are compressed. */
 #define ANSWER_BLOCK                                                                               \
     "\x88\x0f\x10\x10"                                                                             \
-    "application/grpc"
+    "application/grpc"                                                                             \
+    "\x00\x0d"                                                                                     \
+    "grpc-encoding"                                                                                \
+    "\x04"                                                                                         \
+    "gzip"
 
 /* What the server had been sent. False: the session cannot be used. */
 static bool drop_output(nghttp2_session *session)

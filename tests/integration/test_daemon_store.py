@@ -186,6 +186,20 @@ def test_what_a_plugin_says_next_is_heard_after_a_death(kept, manager, closing):
     kept.wait_log("1 of 1 devices healthy")
 
 
+def test_what_comes_compressed_is_heard_after_a_death(kept, manager, closing):
+    plugin = closing(OneChannelPlugin(kept.plugin_dir, GPU, [f"g{i}" for i in range(100)]))
+    plugin.compression = grpc.Compression.Gzip
+    plugin.start()
+    kept.wait_log("100 of 100 devices healthy")
+    kept.wait_plugins_stored()
+    kept.kill()
+    kept.start()
+    manager.wait_names(lambda names: len(left_streams(names)) == 2)
+    for well in 70, 60, 50:
+        plugin.set_devices({f"g{i}": i < well for i in range(100)})
+        kept.wait_log(f"{well} of 100 devices healthy")
+
+
 def test_a_plugin_has_few_of_such_streams(kept, manager, make_plugin):
     """It may have a thread for each call, and not many: those of more than four dead daemons are ended."""
     plugin = make_plugin(kept, GPU, ["g0"])

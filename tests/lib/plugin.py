@@ -97,6 +97,7 @@ class Plugin:
         self.prefer = prefer  # prefer(available, must_include, size) -> ids
         self.on_prefer = self._prefer
         self.workers = 16  # calls that it serves at once, streams included
+        self.compression = None  # of grpc's, where that makes a message smaller
         self._streams = set()
         self._server = None
 
@@ -109,7 +110,8 @@ class Plugin:
         self.register()
 
     def serve(self):
-        self._server = grpc.server(concurrent.futures.ThreadPoolExecutor(max_workers=self.workers))
+        self._server = grpc.server(concurrent.futures.ThreadPoolExecutor(max_workers=self.workers),
+                                   compression=self.compression)
         unary = {"GetDevicePluginOptions": (self._options, deviceplugin.Empty),
                  "GetPreferredAllocation": (lambda *call: self.on_prefer(*call),
                                             deviceplugin.PreferredAllocationRequest),
