@@ -131,8 +131,8 @@ static void take(struct left_streams *left, int fd, const char *name)
     stream->name = must(strdup(name));
     stream->path = stream->name + (path - name);
     stream->pid = unix_peer(fd, &peer) == 0 ? peer.pid : 0;
-    stream->budget = (struct message_budget){
-        .left = PLUGIN_RECEIVED_BYTES_MAX, .own = PLUGIN_OWN_BYTES, .shared = left->shared};
+    stream->budget =
+        (struct message_budget){.left = PLUGIN_RECEIVED_BYTES_MAX, .shared = left->shared};
     LIST_INSERT_HEAD(&left->streams, stream, entry);
     if (!resume(stream, fd, stream_id))
         on_over(stream);

@@ -9,10 +9,11 @@
 
 #include "shim/rpc/rpc.h"
 
-/* Of one plugin, on all its connections: the largest message inflated, with what it came as, and
- * one more. */
+/* Of one plugin, on all its connections, and on each that a process before this one left
+ * (left_streams.h): the largest message inflated, with what it came as, and one more. */
 #define PLUGIN_RECEIVED_BYTES_MAX (3 * (size_t)RPC_MESSAGE_BYTES_MAX)
-/* Of it, what each has for itself whatever others send: a list of some 5,000 devices. */
+/* Of it, what each has for itself whatever others send: a list of some 5,000 devices. What was left
+ * has nothing for itself. */
 #define PLUGIN_OWN_BYTES ((size_t)256 * 1024)
 /* What all have together beyond that: eight of the largest messages at a time. Whoever finds
  * nothing left loses his call, and may come again. With RESOURCES_MAX times PLUGIN_OWN_BYTES that is
