@@ -1,5 +1,6 @@
 #include "shim/plugins/left_streams.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -181,18 +182,21 @@ static bool fits_name(const char *path)
     return *path == '\0';
 }
 
-char *left_streams_put(struct left_streams *left, const char *path, const struct rpc_call *call)
+int left_streams_put(struct left_streams *left, const char *path, const struct rpc_call *call,
+                     char **name)
 {
-    char name[FD_STORE_NAME_BYTES_MAX + 1];
+    char text[FD_STORE_NAME_BYTES_MAX + 1];
     int32_t stream_id;
-    int fd = rpc_call_stream(call, &stream_id);
-    int len = snprintf(name, sizeof name, STORED "%" PRId32 "/%" PRIu64 "%s", stream_id,
+    int fd = rpc_call_stream(call, &stream_id), r;
+    int len = snprintf(text, sizeof text, STORED "%" PRId32 "/%" PRIu64 "%s", stream_id,
                        uv_hrtime(), path);
 
-    return fd >= 0 && len < (int)sizeof name && fits_name(path) &&
-                   fd_store_put(left->store, name, fd) == 0
-               ? must(strdup(name))
-               : NULL;
+    if (fd < 0 || len >= (int)sizeof text || !fits_name(path))
+        return fd < 0 ? fd : -ENAMETOOLONG;
+    r = fd_store_put(left->store, text, fd);
+    if (r == 0)
+        *name = must(strdup(text));
+    return r;
 }
 
 void left_streams_forget(struct left_streams *left, const char *name)

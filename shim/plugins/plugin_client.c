@@ -31,6 +31,8 @@
 #define EXTRA_MAX 4
 /* A stream without a list after that may wait for what one that was left holds. */
 #define UNLISTED_MS_MAX 5000
+/* When a service manager that is busy is told again of a stream that it is to keep. */
+#define LEAVE_AGAIN_MS 1000
 
 enum client_state {
     CLIENT_WAITING,
@@ -54,6 +56,7 @@ struct plugin_client {
     struct rpc_channel *extra[EXTRA_MAX]; /* for calls that `channel` takes no more; NULL: none */
     ProtobufCMessage *options;
     bool listed;
+    struct rpc_call *stream; /* once it has listed */
     char *left; /* the name by which its stream is left to the next process; NULL: it is not */
 };
 
@@ -278,14 +281,25 @@ static void client_dial_failed(struct plugin_client *client, const char *reason,
     client->pause_ms = client->pause_ms * 2 < REDIAL_MS_MAX ? client->pause_ms * 2 : REDIAL_MS_MAX;
 }
 
+/* Its stream is to be left to the next process. */
+static void on_leave(uv_timer_t *timer)
+{
+    struct plugin_client *client = timer->data;
+
+    if (left_streams_put(client->set->left, client->path, client->stream, &client->left) == -EAGAIN)
+        uv_timer_start(timer, on_leave, LEAVE_AGAIN_MS, 0);
+}
+
 static void on_list(struct rpc_call *rpc, const ProtobufCMessage *message, void *user)
 {
     struct plugin_client *client = user;
 
-    uv_timer_stop(&client->timer);
-    if (!client->listed)
-        client->left = left_streams_put(client->set->left, client->path, rpc);
-    client->listed = true;
+    if (!client->listed) {
+        client->listed = true;
+        client->stream = rpc;
+        uv_timer_stop(&client->timer);
+        on_leave(&client->timer);
+    }
     client->set->ops->list(client->set->user, client->number,
                            (const V1beta1__ListAndWatchResponse *)message);
 }

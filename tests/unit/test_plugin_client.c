@@ -9,7 +9,9 @@
 #include <unistd.h>
 
 #include "shim/plugins/plugin_client.h"
+#include "shim/service_manager.h"
 #include "tests/unit/alloc_fail.h"
+#include "tests/unit/notify_socket.h"
 
 #define ENDPOINT 7
 #define CALL 70
@@ -254,6 +256,38 @@ static void waits_for_a_plugin_that_registers_before_it_listens(void **state)
     serve(f);
     WAIT(f->world, f->options == 1);
     assert_int_equal(f->losts, 0);
+}
+
+/* It has told the manager `state`, and more perhaps. */
+static bool is_told(int manager, const char *state)
+{
+    char text[512] = "";
+
+    return recv(manager, text, sizeof text - 1, MSG_DONTWAIT) > 0 &&
+           strncmp(text, state, strlen(state)) == 0;
+}
+
+/* Its queue is full when the first list comes, and there is no other list. */
+static void a_manager_that_is_busy_is_told_of_the_stream_later(void **state)
+{
+    struct fixture *f = *state;
+    int manager = manager_start(), sent = 0;
+    struct fd_store *store = fd_store_new();
+
+    stop(f);
+    f->stopped = false;
+    f->clients = plugin_clients_new(&f->world->loop, f->world->dir, store, &OPS, f);
+    while (fd_store_put(store, "a", manager) == 0)
+        sent++;
+    serve_connected(f);
+    plugin_list(&f->plugin, "a");
+    WAIT(f->world, f->lists == 1);
+    for (; sent > 0; sent--)
+        assert_true(is_told(manager, "FDSTORE=1\nFDNAME=a"));
+    WAIT(f->world, is_told(manager, "FDSTORE=1\nFDNAME=plugin/"));
+    stop(f);
+    fd_store_free(store);
+    manager_stop(manager);
 }
 
 /* The name is there, but nobody listens: bind(2) without listen(2). */
@@ -649,6 +683,7 @@ int main(void)
         TEST(loses_a_plugin_whose_options_fail),
         TEST(loses_a_plugin_that_dies_at_its_options),
         TEST(waits_for_a_plugin_that_registers_before_it_listens),
+        TEST(a_manager_that_is_busy_is_told_of_the_stream_later),
         TEST(waits_for_a_plugin_between_bind_and_listen),
         TEST(dials_once_if_not_told_to_be_patient),
         TEST(takes_a_name_too_long_for_an_address),
@@ -670,5 +705,8 @@ int main(void)
         TEST(goes_on_elsewhere_when_the_first_connection_is_lost),
     };
 
+    setenv("NOTIFY_SOCKET", "/nobody", 1); /* the first one to be told takes a descriptor, kept */
+    assert_true(service_manager_notify("READY=1") < 0);
+    unsetenv("NOTIFY_SOCKET");
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
