@@ -4,8 +4,8 @@
  * caller is there: the stream of a process that died takes the next change, which would be lost
  * with it. So its connection is kept by the service manager (fd_store.h), over a kill -9 and a
  * restart, and the next process listens there, too, until the plugin ends it, or does not answer
- * any more: it may have a thread for each call, and few of them. Two changes within the same moment,
- * told on two streams, may come in another order, and the former stand until the next one.
+ * any more: it may have a thread for each call, and few of them. Two changes within the same
+ * moment, told on two streams, may come in another order, and the former stand until the next one.
  */
 #ifndef SHIM_PLUGINS_LEFT_STREAMS_H
 #define SHIM_PLUGINS_LEFT_STREAMS_H
@@ -29,8 +29,8 @@ extern const char LEFT_STREAMS_READER[];
 struct left_streams;
 
 struct left_streams_ops {
-    /* The plugin at the socket `path` has sent a list; borrowed until return. `pid`: the process that
-     * listened there (SO_PEERCRED), which may be another one's by now; 0: not known. */
+    /* The plugin at the socket `path` has sent a list; borrowed until return. `pid`: the process
+     * that listened there (SO_PEERCRED), where another one may by now; 0: not known. */
     void (*list)(void *user, const char *path, pid_t pid,
                  const V1beta1__ListAndWatchResponse *list);
 };
@@ -43,8 +43,8 @@ struct left_streams *left_streams_new(uv_loop_t *loop, struct fd_store *store, s
 /* All is left to the next process, and no callback runs any more; the loop has to run once. */
 void left_streams_free(struct left_streams *left);
 
-/* Ends those of the plugin at the socket `path`, which does not answer; NULL: all. Whether there were
- * any. Not from inside list(). */
+/* Ends those of the plugin at the socket `path`, which does not answer; NULL: all. Whether there
+ * were any. Not from inside list(). */
 bool left_streams_end(struct left_streams *left, const char *path);
 
 /* The stream of a call, of which a list has come, is to be left to the next process. 0 and *name,
