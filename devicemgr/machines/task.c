@@ -332,6 +332,7 @@ void task_answered(struct tasks *tasks, struct task *task, int code, const char 
     } else if (code != CODE_OK) {
         idle(task);
         task_fail_all(tasks, task, code, message);
+        task_users_renew(tasks, task);
     } else if (task->kind == TASK_PREPARE) {
         prepared(tasks, task, response, response_bytes);
     } else {
@@ -371,6 +372,7 @@ static void lost(struct tasks *tasks, struct task *task)
     idle(task);
     if (claim_is_lost(task->claim) && !is_owed)
         task_refuse_all(tasks, task, CLAIM_REFUSED_LOST, NULL);
+    task_users_renew(tasks, task);
 }
 
 void task_unanswered(struct tasks *tasks, struct task *task)

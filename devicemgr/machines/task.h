@@ -23,7 +23,7 @@
  *
  * A claim that a container was made with is not unprepared before the runtime has been seen to run
  * it no more: the kubelet may ask for that though another pod still uses it. One that is made while
- * its driver is at that has it prepared anew.
+ * its driver is at that has it prepared anew, whatever that answers, if it does.
  *
  * A runtime that cannot resolve a claim's devices has it prepared anew: by a claimant of our own,
  * behind who is there already.
@@ -251,6 +251,9 @@ bool task_users_wait(struct tasks *tasks, struct task *task);
 /* Its driver has unprepared the claim, which somebody may use: who has asked for that is refused,
  * and it is to be prepared anew. */
 void task_users_keep(struct tasks *tasks, struct task *task);
+/* Its driver was told to unprepare it, and may have: if nobody asks for anything, and somebody may use
+ * it, it is to be prepared anew. */
+void task_users_renew(struct tasks *tasks, struct task *task);
 /* The request has CDI devices of it. */
 void task_users_add(struct tasks *tasks, struct claim *claim,
                     const struct devicemgr_create *request);

@@ -82,9 +82,16 @@ bool task_users_wait(struct tasks *tasks, struct task *task)
     } else if (task->listed) {
         task->listing = task->listed = false;
         refuse_used(tasks, task, &user);
+        task_users_renew(tasks, task);
         return false;
     }
     return true;
+}
+
+void task_users_renew(struct tasks *tasks, struct task *task)
+{
+    if (task->claim->state == CLAIM_UNPREPARING && !task->claimants && task_users_have(task->claim))
+        claimant_add(tasks, task, TASK_PREPARE, 0);
 }
 
 void task_users_keep(struct tasks *tasks, struct task *task)

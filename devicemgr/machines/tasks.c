@@ -229,6 +229,14 @@ void tasks_made(struct tasks *tasks, const char *sandbox_id, const char *contain
         claim_note_asked(claim, sandbox_id, container, tasks->state->now_ms);
 }
 
+/* The kubelet makes its containers without asking for it once more, also where the driver has failed to
+ * prepare it anew, or to unprepare it. */
+static bool may_be_taken_for_prepared(const struct claim *claim)
+{
+    return claim->state == CLAIM_PREPARED || claim->state == CLAIM_SENT ||
+           claim->state == CLAIM_UNPREPARING;
+}
+
 /* One that is being prepared, or asked for, will be anew; one that no container was asked for with
  * is not meant, though a name be common to all of a driver's. */
 static void prepare_anew(struct tasks *tasks, struct claim *claim, const char *cdi)
@@ -238,7 +246,7 @@ static void prepare_anew(struct tasks *tasks, struct claim *claim, const char *c
     struct task *task;
     uint64_t pause_ms;
 
-    if (claim->state != CLAIM_PREPARED || claim->users_len == 0 ||
+    if (!may_be_taken_for_prepared(claim) || claim->users_len == 0 ||
         (busy && (busy->phase != TASK_IDLE || busy->claimants)) ||
         !claim_anew(claim, tasks->state->now_ms, &pause_ms))
         return;

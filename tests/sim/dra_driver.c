@@ -79,6 +79,16 @@ static void take_effect(struct world *w, struct dra_op *op)
     truth->device = claim->device[op->driver];
 }
 
+static void note_unsure(struct world *w, const struct dra_op *op)
+{
+    struct dra_truth *truth = &w->dra.claims[op->claim].truth[op->driver];
+
+    if (op->prepare)
+        return;
+    truth->unsure = true;
+    truth->used_since = truth->used_since || dra_may_be_used(w, op->claim, op->driver);
+}
+
 /* What has ended the driver too often is not told it as soon as that is back. */
 static void note_lost(struct dra_truth *truth)
 {
@@ -101,6 +111,7 @@ static void end_ops(struct world *w, uint64_t instance)
             take_effect(w, op);
         if (instance && !op->late)
             note_lost(&w->dra.claims[op->claim].truth[op->driver]);
+        note_unsure(w, op);
         *op = (struct dra_op){0};
     }
 }
@@ -350,6 +361,7 @@ static void note_failed(struct world *w, const struct dra_op *op)
 
     truth->failed_ms = w->now_ms;
     truth->tried = truth->tried || !op->prepare;
+    note_unsure(w, op);
 }
 
 static void answer(struct world *w, uint64_t number, uint64_t unused)
@@ -377,6 +389,7 @@ static void answer(struct world *w, uint64_t number, uint64_t unused)
         w->dra.claims[is.claim].truth[is.driver].given_ms = w->now_ms;
         w->dra.claims[is.claim].truth[is.driver].used_since =
             !is.prepare && dra_may_be_used(w, is.claim, is.driver);
+        w->dra.claims[is.claim].truth[is.driver].unsure = false;
     }
     if (is.fails)
         devicemgr_claim_answered(w->shim.core, shim_now_ms(w), is.call, 2, "no", NULL, 0);

@@ -189,10 +189,11 @@ void dra_use_note(struct world *w, const struct dra_pod *pod, unsigned sandbox, 
                             .claims_len = pod->claims_len,
                             .asked_ms = w->now_ms};
     for (size_t i = 0; i < pod->claims_len; i++) {
-        const struct dra_claim *claim = &w->dra.claims[pod->claims[i]];
+        struct dra_claim *claim = &w->dra.claims[pod->claims[i]];
 
         use->claims[i] = pod->claims[i];
         for (size_t d = 0; d < DRA_DRIVERS; d++) {
+            claim->truth[d].used_since |= claim->truth[d].unsure;
             use->device[i][d] = claim->given[d];
             use->known[i][d] = claim->has[d] && is_as_told(w, pod->claims[i], d);
         }

@@ -133,6 +133,14 @@ static void decide(struct home_world *h, struct hw_op *op, bool done)
               op->failed ? ", not" : "");
 }
 
+static void note_unsure(const struct home_world *h, const struct hw_op *op, struct hw_claim *claim)
+{
+    if (op->prepare)
+        return;
+    claim->unsure = true;
+    claim->used_since = claim->used_since || home_may_be_used(h, op->claim);
+}
+
 /* What has ended the driver too often is not told it as soon as that is back. */
 static void note_lost(struct hw_claim *claim)
 {
@@ -151,6 +159,7 @@ void home_ops_end(struct home_world *h, uint64_t instance)
         if (!op->failed)
             count_add(op->prepare ? COUNT_HOME_UNANSWERED : COUNT_HOME_UNANSWERED_UNPREPARE);
         note_lost(&h->claims[op->claim]);
+        note_unsure(h, op, &h->claims[op->claim]);
         *op = (struct hw_op){0};
     }
     for (size_t i = 0; !instance && i < h->claims_len; i++)
@@ -233,6 +242,7 @@ static void answer(struct home_world *h, struct hw_op *op)
         claim->failed_ms = h->now_ms;
         claim->tried = claim->tried || !is.prepare;
         claim->in_use = false;
+        note_unsure(h, &is, claim);
         devicemgr_claim_answered(h->core, h->now_ms, is.call, CODE_UNKNOWN, "it failed", NULL, 0);
     } else {
         if (is.prepare) {
@@ -244,6 +254,7 @@ static void answer(struct home_world *h, struct hw_op *op)
         }
         claim->said = is.prepare;
         claim->used_since = !is.prepare && home_may_be_used(h, is.claim);
+        claim->unsure = false;
         devicemgr_claim_answered(h->core, h->now_ms, is.call, 0, NULL, is.prepare ? bytes : NULL,
                                  len);
     }
@@ -263,6 +274,7 @@ static void is_late(struct home_world *h, struct hw_op *op)
     claim->lost = 0;
     claim->tried = claim->tried || !is.prepare;
     claim->in_use = false;
+    note_unsure(h, &is, claim);
     devicemgr_claim_answered(h->core, h->now_ms, is.call, CODE_DEADLINE_EXCEEDED, "it is late",
                              NULL, 0);
     home_shim_run(h);

@@ -43,6 +43,8 @@ void home_use_note(struct home_world *h, const struct hw_pod *pod)
         use->device[i] = h->claims[pod->claims[i]].given;
         use->known[i] = is_as_told(h, pod->claims[i]);
     }
+    for (size_t i = 0; i < h->claims_len; i++)
+        h->claims[i].used_since |= h->claims[i].unsure && home_may_be_used(h, i);
 }
 
 void home_use_made(struct home_world *h, const struct hw_pod *pod)

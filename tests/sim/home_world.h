@@ -119,6 +119,7 @@ struct hw_claim {
     bool by_shim;    /* and by the shim, whose driver was not seen with the kubelet since */
     bool let_go;     /* it has asked to unprepare it though some pod's container runs, or comes */
     bool used_since; /* its driver has unprepared it as a container came: that has it anew */
+    bool unsure;     /* it was to unprepare it, and has not said that it has: who comes then, too */
     uint64_t asked;  /* of the shim: 0, nothing */
     bool asks_prepare;
     uint64_t asked_ms;

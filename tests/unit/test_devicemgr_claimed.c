@@ -1211,6 +1211,47 @@ static void a_driver_that_fails_it_is_logged(void **state)
     expect(w, "prepare c1 *");
 }
 
+/* The kubelet does not ask as long as the sandbox lives. */
+static void one_that_failed_is_prepared_anew_again(void **state)
+{
+    struct world *w = *state;
+
+    driver_up(w, 1, DRIVER);
+    claim_prepared(w, 5, "c1", "gpu-0");
+    assert_passes(w, "u1", GPU_0);
+    refused(w, WORDS GPU_0);
+    expect_stored(w, "commit claim c1 *");
+    expect(w, "prepare c1 *");
+    claim_failed(w, 13, "no space");
+    refused(w, WORDS GPU_0);
+    expect_nothing(w);
+    pass(w, ANEW_MS_MIN);
+    refused(w, WORDS GPU_0);
+    expect(w, "prepare c1 *");
+    claim_answered(w, "gpu-0");
+    expect_stored(w, "commit claim c1 *");
+    expect_nothing(w);
+}
+
+/* Nor does it where it takes the claim for prepared, since it was not told otherwise. */
+static void so_is_one_that_could_not_be_unprepared(void **state)
+{
+    struct world *w = *state;
+
+    driver_up(w, 1, DRIVER);
+    claim_prepared(w, 5, "c1", "gpu-0");
+    unprepare(w, 6, "c1");
+    expect_stored(w, "commit claim c1 *");
+    expect(w, "unprepare c1 *");
+    claim_failed(w, 13, "busy");
+    expect(w, "claim 6 refused 13*");
+    refused(w, WORDS GPU_0); /* nobody was asked for with it */
+    expect_nothing(w);
+    assert_passes(w, "u2", GPU_0);
+    refused(w, WORDS GPU_0);
+    renewed(w);
+}
+
 static void one_that_is_away_is_waited_for_and_given_up(void **state)
 {
     struct world *w = *state;
@@ -1314,6 +1355,8 @@ int main(void)
         CLAIMS_TEST(of_other_words_nothing_comes),
         CLAIMS_TEST(where_that_does_not_help_it_is_done_less_and_less),
         CLAIMS_TEST(a_driver_that_fails_it_is_logged),
+        CLAIMS_TEST(one_that_failed_is_prepared_anew_again),
+        CLAIMS_TEST(so_is_one_that_could_not_be_unprepared),
         CLAIMS_TEST(one_that_is_away_is_waited_for_and_given_up),
         CLAIMS_TEST(the_kubelet_s_own_requests_follow),
     };

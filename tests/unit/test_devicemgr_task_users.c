@@ -368,6 +368,56 @@ static void so_does_one_while_the_driver_is_at_it(void **state)
     expect(w, "claim 9 done");
 }
 
+/* It may have done that. */
+static void so_does_one_whose_driver_dies_of_it(void **state)
+{
+    struct world *w = *state;
+
+    c1_being_unprepared_under_u1(w);
+    driver_lost(w, 1, "crashed");
+    expect(w, "list");
+    driver_connected(w, 1);
+    expect_nothing(w);
+    runtime_listed(w, "u1/main");
+    expect_with(w, "claim 6 refused 14", "container \"main\" of pod ns/u1", NULL);
+    expect_stored(w, "commit claim c1 *");
+    expect(w, "prepare c1 *");
+    claim_answered(w, "gpu-0");
+    expect_stored(w, "commit claim c1 *");
+    expect_nothing(w);
+}
+
+/* Half of it, or later. */
+static void so_does_one_whose_driver_fails_it(void **state)
+{
+    static const struct {
+        bool cancelled, crashes;
+    } cases[] = {{false, false}, {true, false}, {true, true}};
+
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct world *w = *state;
+
+        c1_being_unprepared_under_u1(w);
+        if (cases[i].cancelled)
+            claim_cancelled(w, 6);
+        if (cases[i].crashes)
+            driver_lost(w, 1, "crashed");
+        else
+            claim_failed(w, 4, "deadline exceeded");
+        if (!cases[i].cancelled)
+            expect(w, "claim 6 refused 4*");
+        if (cases[i].crashes)
+            driver_connected(w, 1);
+        expect_stored(w, "commit claim c1 *");
+        expect(w, "prepare c1 *");
+        claim_answered(w, "gpu-0");
+        expect_stored(w, "commit claim c1 *");
+        expect_nothing(w);
+        world_teardown(state);
+        claims_setup(state);
+    }
+}
+
 /* A kubelet that asks for that itself, behind it, has its answer. */
 static void nor_is_it_prepared_twice_then(void **state)
 {
@@ -505,6 +555,8 @@ int main(void)
         CLAIMS_TEST(nor_is_it_put_off_while_it_is_used),
         CLAIMS_TEST(one_that_is_asked_for_while_that_is_stored_counts),
         CLAIMS_TEST(so_does_one_while_the_driver_is_at_it),
+        CLAIMS_TEST(so_does_one_whose_driver_dies_of_it),
+        CLAIMS_TEST(so_does_one_whose_driver_fails_it),
         CLAIMS_TEST(nor_is_it_prepared_twice_then),
         CLAIMS_TEST(nor_is_what_is_stored_put_off_then),
         CLAIMS_TEST(what_is_owed_is_looked_up_if_a_container_was_made_with_it_since),
