@@ -216,8 +216,10 @@ static void look_at_plugins(struct walk *walk)
 
 /* ---- claims ---- */
 
+/* `former`: the claim had the device before, as who runs with it since then has it still; but not who
+ * has reserved the claim. */
 static void look_at_users(struct holder *holder, const struct claim *claim,
-                          const struct granted_device *device)
+                          const struct granted_device *device, bool former)
 {
     const struct pods *pods = &holder->walk->state->pods;
 
@@ -226,38 +228,48 @@ static void look_at_users(struct holder *holder, const struct claim *claim,
     for (size_t i = 0; i < claim->users_len; i++) {
         const struct sandbox *sandbox = pods_find_sandbox(pods, claim->users[i].sandbox_id);
 
+        if (claim->users[i].former != former)
+            continue;
         holder->pod_uid = sandbox ? sandbox->pod->uid : claim->users[i].pod_uid;
         look_at(holder);
     }
     holder->claim = NULL;
+    if (former)
+        return;
     for (size_t i = 0; holder->consumers && i < holder->consumers->reserved_for.len; i++) {
         holder->pod_uid = holder->consumers->reserved_for.v[i];
         look_at(holder);
     }
 }
 
+static void look_at_granted(struct holder *holder, const struct claim *claim,
+                            const struct granted *granted)
+{
+    for (size_t i = 0; i < granted->len; i++) {
+        const struct granted_device *device = &granted->v[i];
+        char *id;
+
+        if (holder->walk->id && !granted_device_is(device, holder->walk->id))
+            continue;
+        id = granted_device_id(device);
+        holder->id = id;
+        holder->tolerations =
+            consumers_tolerations(holder->consumers, claim->driver, device->pool, device->device);
+        look_at_users(holder, claim, device, granted == &claim->former);
+        free(id);
+    }
+}
+
 static void look_at_claim(struct walk *walk, const struct claim *claim)
 {
-    const struct granted *devices = claim->devices.len > 0 ? &claim->devices : &claim->allocation;
     struct holder holder = {.walk = walk,
                             .resource = claim->driver,
                             .consumers =
                                 consumers_find(walk->state->tainted.consumers, claim->uid)};
 
     holder.untold = walk->state->settings.cluster && !holder.consumers;
-    for (size_t i = 0; i < devices->len; i++) {
-        const struct granted_device *device = &devices->v[i];
-        char *id;
-
-        if (walk->id && !granted_device_is(device, walk->id))
-            continue;
-        id = granted_device_id(device);
-        holder.id = id;
-        holder.tolerations =
-            consumers_tolerations(holder.consumers, claim->driver, device->pool, device->device);
-        look_at_users(&holder, claim, device);
-        free(id);
-    }
+    look_at_granted(&holder, claim, claim->devices.len > 0 ? &claim->devices : &claim->allocation);
+    look_at_granted(&holder, claim, &claim->former);
 }
 
 /* One that is owed the kubelet takes for unprepared: nobody has it until it is asked for again. */

@@ -1065,6 +1065,34 @@ static void who_has_the_same_names_by_another_claim_is_not_meant(void **state)
     }
 }
 
+/* Pod u1 runs with what claim "c" had, pod u2 has what its driver has answered since. */
+static void who_has_what_a_claim_had_goes_for_that(void **state)
+{
+    static const char *const devices[] = {"p/gpu-0", "p/gpu-1"};
+    static const char *const u2[] = {"u2"};
+    const struct devicemgr_claim_consumers consumers = {.reserved_for = u2, .reserved_for_len = 1};
+
+    for (size_t i = 0; i < sizeof devices / sizeof *devices; i++) {
+        struct world *w = *state;
+        unsigned times[3] = {0};
+
+        sandbox_ran(w, "u1", "s-u1", 0);
+        sandbox_ran(w, "u2", "s-u2", 0);
+        assert_false(with_claim(w, 1));
+        settle(w);
+        claim_sent(w, 2, "c");
+        claim_answered(w, "gpu-1");
+        devicemgr_claim_consumers(w->mgr, w->now_ms, "c", &consumers);
+        settle(w);
+        taint_of(w, DRIVER, devices[i]);
+        settle_of(w, times, 3);
+        assert_int_equal(times[1], i == 0);
+        assert_int_equal(times[2], i == 1);
+        world_teardown(state);
+        claim_setup(state);
+    }
+}
+
 /* After a restart, too, nobody goes who may tolerate it, nor is anybody let go, before that is
  * told. */
 static void nobody_goes_before_the_cluster_has_told_of_a_claim(void **state)
@@ -1456,6 +1484,7 @@ int main(void)
         TEST(what_is_older_than_the_boot_counts_from_then, claim_setup),
         TEST(that_may_be_over_at_once, claim_setup),
         TEST(who_has_the_same_names_by_another_claim_is_not_meant, claim_setup),
+        TEST(who_has_what_a_claim_had_goes_for_that, claim_setup),
         TEST(nobody_goes_before_the_cluster_has_told_of_a_claim, claim_setup),
         TEST(nobody_is_let_go_before_the_cluster_has_told_of_its_taints, claim_setup),
         TEST(who_may_use_a_claim_is_asked_for_after_a_restart, claim_setup),
