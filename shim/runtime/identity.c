@@ -89,6 +89,7 @@ static void on_version_done(struct rpc_call *call, const struct rpc_status *stat
     struct identity *identity = user;
 
     (void)call;
+    identity->known(identity->user);
     if (status->code == RPC_OK && !cdi_support_is_set(identity->name))
         tell_cdi(identity, NULL);
     else if (status->code != RPC_OK || !ask_status(identity))

@@ -14,8 +14,10 @@
 /* Longest name and version that are kept. */
 #define IDENTITY_NAME_BYTES_MAX 128
 
-/* For embedding; zeroed but for `cdi` and `user` it knows nothing. */
+/* For embedding; zeroed but for `known`, `cdi` and `user` it knows nothing. */
 struct identity {
+    /* Its name, or that it does not say: once each time it is asked. */
+    void (*known)(void *user);
     /* What it makes of CDI devices, once for each connection on which it says so; and that it does
      * not, if it never has. */
     void (*cdi)(void *user, enum devicemgr_cdi cdi);

@@ -13,6 +13,7 @@
 #include "shim/rpc/message.h"
 #include "shim/rpc/numbered.h"
 #include "shim/rpc/rpc.h"
+#include "shim/runtime/event_sharing.h"
 #include "shim/runtime/identity.h"
 #include "shim/runtime/listed.h"
 #include "shim/stopping.h"
@@ -29,13 +30,14 @@ struct lister {
     struct rpc_channel *channel; /* NULL: to be made when the timer fires */
     struct lister_state state;
     struct identity identity; /* what the runtime is */
+    bool asks;                /* the first list of the connection waits for that */
     uv_timer_t timer;         /* to the next attempt */
     uint64_t pause_ms;
     bool missing; /* the operator was told that the runtime does not answer */
 
     struct rpc_call *events; /* NULL: no stream */
     bool no_events;          /* the runtime does not know the method; until the connection ends */
-    bool told_no_events;     /* the operator was told that there are none, or end */
+    bool told_no_events;     /* the operator was told that there are none, or end, or are left */
 
     bool streams;    /* lists are asked for as streams: one was too large; */
     bool no_streams; /* the runtime has none; both until the connection ends */
@@ -151,12 +153,30 @@ static void on_events_done(struct rpc_call *call, const struct rpc_status *statu
 
 static const struct rpc_call_ops EVENTS_OPS = {.message = on_event, .done = on_events_done};
 
+/* Also when the runtime has not said yet what it is. */
+static void events_leave(struct lister *lister)
+{
+    const struct identity *runtime = &lister->identity;
+
+    if (lister->told_no_events || runtime->name[0] == '\0')
+        return;
+    lister->told_no_events = true;
+    log_info("runtime %s: %s %s tells each container event to one listener only, and they are left "
+             "to others; it is listed every %llu s",
+             lister->endpoint, runtime->name, runtime->version,
+             (unsigned long long)lister->pace->poll_ms / 1000);
+}
+
 static void events_open(struct lister *lister)
 {
     Runtime__V1__GetEventsRequest request = RUNTIME__V1__GET_EVENTS_REQUEST__INIT;
 
     if (lister->events || lister->no_events)
         return;
+    if (!event_sharing(lister->identity.name, lister->identity.version)) {
+        events_leave(lister);
+        return;
+    }
     lister->events = rpc_channel_call(lister->channel, CRI_GET_CONTAINER_EVENTS_PATH, &request.base,
                                       &runtime__v1__container_event_response__descriptor, 1, 0,
                                       &EVENTS_OPS, lister);
@@ -361,7 +381,7 @@ static void on_sandboxes_done(struct rpc_call *call, const struct rpc_status *st
 
 static void list_begin(struct lister *lister)
 {
-    lister->again = lister->stale = false;
+    lister->again = lister->stale = lister->asks = false;
     lister->fault = NULL;
     lister->list_bytes = 0;
     events_open(lister);
@@ -387,15 +407,33 @@ void lister_look(const struct lister *lister, struct lister_state *out)
     snprintf(out->version, sizeof out->version, "%s", lister->identity.version);
 }
 
+static void on_known(void *user)
+{
+    struct lister *lister = user;
+
+    if (lister->asks)
+        list_begin(lister);
+}
+
+static void on_cdi(void *user, enum devicemgr_cdi cdi)
+{
+    struct lister *lister = user;
+
+    lister->ops->cdi(lister->user, cdi);
+}
+
 static void on_connected(struct rpc_channel *channel, void *user)
 {
     struct lister *lister = user;
 
     (void)channel;
     set_connected(lister, true);
-    /* Before a container is made of which that must be known. */
+    /* Before a container is made of which that must be known, and before its events are listened
+     * to, which is before the first list. */
     identity_ask(&lister->identity, lister->channel, LISTER_CALL_MS_MAX);
-    list_begin(lister);
+    lister->asks = lister->identity.asked;
+    if (!lister->asks)
+        list_begin(lister);
 }
 
 static void on_lost(struct rpc_channel *channel, const char *reason, void *user)
@@ -404,7 +442,7 @@ static void on_lost(struct rpc_channel *channel, const char *reason, void *user)
 
     lister->channel = NULL;
     set_connected(lister, false);
-    lister->no_events = lister->streams = lister->no_streams = false;
+    lister->no_events = lister->streams = lister->no_streams = lister->asks = false;
     identity_forget(&lister->identity);
     rpc_channel_close(channel);
     try_later(lister, reason);
@@ -417,7 +455,7 @@ static void on_timer(uv_timer_t *timer)
     struct lister *lister = timer->data;
     int r;
 
-    if (lister->call)
+    if (lister->call || lister->asks)
         return;
     if (lister->channel) {
         if (lister->state.connected)
@@ -488,8 +526,9 @@ struct lister *lister_start(uv_loop_t *loop, const char *endpoint, const struct 
     lister->pace = pace;
     lister->ops = ops;
     lister->user = user;
-    lister->identity.cdi = ops->cdi;
-    lister->identity.user = user;
+    lister->identity.known = on_known;
+    lister->identity.cdi = on_cdi;
+    lister->identity.user = lister;
     lister->pause_ms = LISTER_RETRY_MS_MIN;
     lister->state.since_ms = boot_now_ms();
     uv_timer_init(loop, &lister->timer);

@@ -5,11 +5,11 @@
  * listed again. A runtime that is away is asked with a growing pause until it answers.
  *
  * What happens to containers without a call through the shim (they exit, or another client of the
- * runtime makes and removes them) is told by GetContainerEvents where the runtime has it (CRI-O and
- * containerd from 1.7 on). An event that ends a container counts as it is; one that may mean a
- * container the core has not heard of leads to a list. The stream is opened before each list, so
- * nothing falls between them; one that ends is asked for again with the next list, unless the
- * runtime does not know the method.
+ * runtime makes and removes them) is told by GetContainerEvents where the runtime has it and tells
+ * all who listen (event_sharing.h), which is known before the first list. An event that ends a
+ * container counts as it is; one that may mean a container the core has not heard of leads to a
+ * list. The stream is opened before each list, so nothing falls between them; one that ends is
+ * asked for again with the next list, unless the runtime does not know the method.
  */
 #ifndef SHIM_RUNTIME_LISTER_H
 #define SHIM_RUNTIME_LISTER_H
@@ -32,9 +32,9 @@
  * 256 KiB each) comes as a stream, where the runtime has that: kubelets with CRIListStreaming get
  * it so, too. */
 #define LISTER_LIST_BYTES_MAX (128u * 1024 * 1024)
-/* Between two lists of a runtime without events. A tenth of the load that the kubelet's own relist,
- * every second, is to it; and soon enough, since no device is refused or given away on old news:
- * the holder is asked about first (lister_check()). */
+/* Between two lists of a runtime without events, or without any for us. A tenth of the load that
+ * the kubelet's own relist, every second, is to it; and soon enough, since no device is refused or
+ * given away on old news: the holder is asked about first (lister_check()). */
 #define LISTER_POLL_MS 10000
 /* The same with events: what the kubelet's evented relist takes, in case one was lost. */
 #define LISTER_EVENTED_MS 300000

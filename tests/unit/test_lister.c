@@ -475,6 +475,42 @@ static void a_runtime_without_events_is_listed_often(void **state)
     WAIT(f->world, !f->runtime.events);
 }
 
+/* The kubelet may go by them, and would miss each that is told here. Says so once. */
+static void events_that_one_listener_takes_from_others_are_left_to_them(void **state)
+{
+    struct fixture *f = *state;
+
+    f->runtime.name = "containerd";
+    f->runtime.version = "1.7.24~ds1";
+    runtime_serve(&f->runtime, f->world);
+    f->pace = (struct lister_pace){SOON_MS, NEVER_MS, NEVER_MS};
+    start(f);
+    WAIT(f->world, f->listed == 4);
+    assert_int_equal(f->runtime.events_calls, 0);
+    runtime_stop(&f->runtime);
+    f->pace.poll_ms = NEVER_MS;
+    f->runtime.version = "v2.0.0"; /* which tells them to all */
+    runtime_serve(&f->runtime, f->world);
+    WAIT(f->world, f->listed == 5); /* and from before the first list on */
+    assert_non_null(f->runtime.events);
+}
+
+static void one_that_does_not_say_what_it_is_is_listed(void **state)
+{
+    struct fixture *f = *state;
+
+    f->runtime.version_code = RPC_UNKNOWN;
+    start_listed(f);
+    assert_int_equal(f->runtime.events_calls, 0);
+    f->runtime.version_code = RPC_OK;
+    lister_refresh(f->lister);
+    WAIT(f->world, f->listed == 2 && f->runtime.versions == 2);
+    world_settle(f->world);
+    lister_refresh(f->lister); /* now it has */
+    WAIT(f->world, f->listed == 3);
+    assert_non_null(f->runtime.events);
+}
+
 static void the_end_of_a_container_is_told_at_once(void **state)
 {
     struct fixture *f = *state;
@@ -589,6 +625,8 @@ int main(void)
         TEST(a_check_without_runtime_finds_nothing_out),
         TEST(bounds_the_checks_that_wait),
         TEST(a_runtime_without_events_is_listed_often),
+        TEST(events_that_one_listener_takes_from_others_are_left_to_them),
+        TEST(one_that_does_not_say_what_it_is_is_listed),
         TEST(the_end_of_a_container_is_told_at_once),
         TEST(what_an_event_does_not_tell_is_listed),
         TEST(a_stream_that_ends_is_asked_for_again),

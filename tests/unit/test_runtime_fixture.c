@@ -208,8 +208,8 @@ static void on_version(struct rpc_incoming *call, const ProtobufCMessage *messag
     (void)message;
     runtime->versions++;
     response.runtime_name = (char *)(runtime->name ? runtime->name : "a runtime\n");
-    response.runtime_version = (char *)"1.2";
-    incoming_answer(call, &response.base, RPC_OK, NULL);
+    response.runtime_version = (char *)(runtime->version ? runtime->version : "1.2");
+    incoming_answer(call, &response.base, runtime->version_code, "the runtime says no");
 }
 
 static void on_status(struct rpc_incoming *call, const ProtobufCMessage *message, void *user)

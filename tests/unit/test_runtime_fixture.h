@@ -30,9 +30,11 @@ struct runtime {
     bool bare;    /* items without metadata */
     size_t pairs; /* so many annotations of each pod in place of its own; 0: its own */
     int pods_code, containers_code, streams_code; /* the last is of both lists as streams */
-    bool hold;                                    /* ListContainers stays open, in `held` */
-    const char *name;                             /* its own; NULL: "a runtime\n" */
-    const char *settings;                         /* what Status says of them; NULL: it fails */
+    int version_code;
+    bool hold;            /* ListContainers stays open, in `held` */
+    const char *name;     /* its own; NULL: "a runtime\n" */
+    const char *version;  /* NULL: "1.2" */
+    const char *settings; /* what Status says of them; NULL: it fails */
     int events_code; /* how GetContainerEvents ends at once; RPC_OK: it stays open, in `events` */
 
     /* seen */
