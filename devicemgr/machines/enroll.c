@@ -213,8 +213,8 @@ void enroll_end(struct state *state, uint64_t number)
 /* UINT64_MAX: it is not to be forgotten. */
 static uint64_t forget_ms(const struct state *state, const struct driver *driver)
 {
-    if (driver->instances || claims_of(&state->claims, driver->name))
-        return UINT64_MAX;
+    if (driver->instances || driver->elsewhere || claims_of(&state->claims, driver->name))
+        return UINT64_MAX; /* or that it is with the kubelet would not be told again */
     return later_by(driver->away_ms, DRIVER_KEEP_MS);
 }
 

@@ -159,7 +159,7 @@ static const struct registry_ops REGISTRY_OPS = {
 
 /* ---- with the kubelet itself ---- */
 
-static void on_elsewhere(void *user, uint64_t number, const char *name, const char *endpoint,
+static bool on_elsewhere(void *user, uint64_t number, const char *name, const char *endpoint,
                          const char *const *services, size_t services_len, uid_t uid)
 {
     const struct devicemgr_driver_instance is = {
@@ -170,23 +170,21 @@ static void on_elsewhere(void *user, uint64_t number, const char *name, const ch
 
     if (!services_choose(services, services_len, &service, wrong) ||
         !devicemgr_driver_moved(core_of(drivers), boot_now_ms(), number, &is))
-        return;
+        return false;
     add(drivers, number, name, endpoint, service);
     driver_clients_open(
         drivers->clients, number,
         &(struct driver_instance){.endpoint = endpoint, .uid = uid, .service = service});
     host_kick(drivers->host);
+    return true;
 }
 
 static void on_elsewhere_gone(void *user, uint64_t number)
 {
     struct drivers *drivers = user;
-    struct instance *instance = find(drivers, number);
 
-    if (!instance)
-        return; /* it was nobody's that we know */
     driver_clients_close(drivers->clients, number);
-    forget(drivers, instance);
+    forget(drivers, find(drivers, number));
     devicemgr_driver_deregister(core_of(drivers), boot_now_ms(), number);
     host_kick(drivers->host);
 }
@@ -222,6 +220,7 @@ void drivers_registered(struct drivers *drivers, uint64_t number, int code, cons
                             .service = instance->service,
                             .health = instance->health && drivers->host->ops->driver_health,
                         });
+    elsewhere_known(drivers->elsewhere, instance->name);
     registry_answer(drivers->registry, number, NULL);
 }
 

@@ -19,7 +19,8 @@ struct other {
     const char *path; /* this and the next are the sockets' */
     int file;
     struct handshake *handshake; /* NULL: it is not asked */
-    uint64_t number;             /* 0: it is no driver, as far as it is known */
+    uint64_t number;             /* 0: it is no driver, as far as it is known; or */
+    char *unwanted;              /* it is one by this name, of which nobody wants to know */
 };
 
 struct elsewhere {
@@ -48,8 +49,12 @@ static void on_asked(void *user, const Pluginregistration__PluginInfo *info, uid
     if (info_kind(info) != INFO_DRIVER || !info_check(info, other->path, wrong))
         return;
     other->number = REGISTRY_NUMBER_BIT | ELSEWHERE_NUMBER_BIT | ++e->last_number;
-    e->ops->driver(e->user, other->number, info->name, info_endpoint(info, other->path),
-                   (const char *const *)info->supported_versions, info->n_supported_versions, uid);
+    if (e->ops->driver(e->user, other->number, info->name, info_endpoint(info, other->path),
+                       (const char *const *)info->supported_versions, info->n_supported_versions,
+                       uid))
+        return;
+    other->number = 0;
+    other->unwanted = must(strdup(info->name));
 }
 
 static const struct handshake_ops HANDSHAKE_OPS = {.asked = on_asked, .quiet = true};
@@ -68,6 +73,8 @@ static void end(struct other *other)
     handshake_stop(other->handshake);
     other->handshake = NULL;
     other->number = 0;
+    free(other->unwanted);
+    other->unwanted = NULL;
     if (number && !e->over)
         e->ops->gone(e->user, number);
 }
@@ -132,6 +139,19 @@ void elsewhere_ask(struct elsewhere *e, bool ask)
         return;
     e->asks = ask;
     uv_timer_start(&e->timer, on_turn, 0, 0);
+}
+
+void elsewhere_known(struct elsewhere *e, const char *name)
+{
+    struct other *other;
+
+    LIST_FOREACH(other, &e->others, entry)
+    {
+        if (!other->unwanted || strcmp(other->unwanted, name) != 0)
+            continue;
+        end(other);
+        begin(other);
+    }
 }
 
 /* ---- life ---- */

@@ -2,8 +2,9 @@
  * DRA drivers that register with the kubelet itself: whose sockets stand in its plugins_registry
  * beside ours, and who they say that they are.
  *
- * They are asked only while that is to be known (elsewhere_ask()), each once, with GetInfo and
- * nothing else: a registrar may take that for the kubelet's look at it. What does not answer is
+ * They are asked only while that is to be known (elsewhere_ask()), each once, unless somebody wants
+ * to know later (elsewhere_known()), with GetInfo and nothing else: a registrar may take that for the
+ * kubelet's look at it. What does not answer is
  * asked again, as what registers here is (handshake.h).
  */
 #ifndef SHIM_REGISTRY_ELSEWHERE_H
@@ -24,8 +25,9 @@ struct elsewhere;
 
 /* From the loop; strings are borrowed until return. */
 struct elsewhere_ops {
-    /* This driver is there, as info.h has it; `uid` serves its registration's socket. */
-    void (*driver)(void *user, uint64_t number, const char *name, const char *endpoint,
+    /* This driver is there, as info.h has it; `uid` serves its registration's socket. False: nobody
+     * wants to know; it is over, and `gone` is not called. */
+    bool (*driver)(void *user, uint64_t number, const char *name, const char *endpoint,
                    const char *const *services, size_t services_len, uid_t uid);
     /* Its socket has gone or was replaced; or nobody asks any more. */
     void (*gone)(void *user, uint64_t number);
@@ -39,6 +41,10 @@ struct elsewhere *elsewhere_start(uv_loop_t *loop, const char *directory,
 /* Whether they are to be asked, from the loop's next turn on. Each time that it is so anew, all
  * are. */
 void elsewhere_ask(struct elsewhere *elsewhere, bool ask);
+
+/* A driver of this name is known from now on: who was there by that name, and nobody wanted to
+ * know of it, is asked again. */
+void elsewhere_known(struct elsewhere *elsewhere, const char *name);
 
 /* No callback comes any more. Frees it, then runs `done` from the loop. */
 void elsewhere_stop(struct elsewhere *elsewhere, void (*done)(void *user), void *user);

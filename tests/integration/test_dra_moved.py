@@ -128,6 +128,22 @@ def test_both_at_once_and_back(shim, bridge, kubelet, make_driver, make_direct):
     assert ours.calls_of("NodePrepareResources") == ["c-1"] and row(shim)["state"] == "connected"
 
 
+def test_one_that_was_with_the_kubelet_before_ours_came(shim, bridge, kubelet, make_driver, directory, closing):
+    """It was asked who it is while another driver was away, when nobody here knew of it."""
+    other = make_driver(NIC)
+    kubelet.wait_registered(NIC)
+    other.stop()
+    wait_until(lambda: row(shim, NIC)["state"] == "gone", "another driver is away")
+    direct = closing(Driver(kubelet.registry, directory / "plugins", GPU, instance="direct"))
+    direct.start()
+    direct.wait_registered()
+    wait_until(lambda: direct.registrar.asked == 2, "who it is is asked here, too")
+    ours = make_driver()
+    wait_until(lambda: len([one for one in kubelet.instances if one.name == GPU]) == 2, "the kubelet has both")
+    ours.stop()
+    wait_until(lambda: row(shim)["state"] == "moved", "it has moved")
+
+
 class Arrivals:
     """Pods that come and go all the time: each has a claim prepared, and unprepared. What the kubelet could not do of
     that at once, and would try again after more than a minute."""

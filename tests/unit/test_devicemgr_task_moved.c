@@ -204,6 +204,10 @@ static void what_the_kubelet_knows_of_is_let_go_of(void **state)
     assert_string_equal(claim_on_disk(w, "c1", OTHER_DRIVER), "asked");
     pass(w, DRIVER_KEEP_MS);
     expect(w, "claim 6 refused*");
+    expect_nothing(w); /* whoever has told that it is there would not do so again */
+    assert_true(is_moved(w));
+    driver_deregister(w, 9);
+    pass(w, 0);
     expect_stored(w, "commit -driver " DRIVER);
     assert_false(world_stored(w, "driver " DRIVER));
 }

@@ -15,6 +15,7 @@ struct fixture {
     char events[512]; /* "driver NAME ENDPOINT SERVICES;" "gone;" */
     uint64_t number, gone;
     uid_t uid;
+    bool unwanted; /* nobody wants to know */
     bool stopped;
 };
 
@@ -23,7 +24,7 @@ static void note(struct fixture *f, const char *text)
     strncat(f->events, text, sizeof f->events - strlen(f->events) - 1);
 }
 
-static void on_driver(void *user, uint64_t number, const char *name, const char *endpoint,
+static bool on_driver(void *user, uint64_t number, const char *name, const char *endpoint,
                       const char *const *services, size_t services_len, uid_t uid)
 {
     struct fixture *f = user;
@@ -39,6 +40,7 @@ static void on_driver(void *user, uint64_t number, const char *name, const char 
         note(f, services[i]);
     }
     note(f, ";");
+    return !f->unwanted;
 }
 
 static void on_gone(void *user, uint64_t number)
@@ -151,6 +153,48 @@ static void what_is_ours_is_not_asked(void **state)
     stop(&f);
 }
 
+/* As long as it is asked whether any has moved. */
+static void one_that_nobody_knows_is_asked_again_once_somebody_does(void **state)
+{
+    struct fixture f;
+
+    begin(&f, state);
+    f.unwanted = true;
+    serve(&f, &f.driver, "gpu-reg.sock");
+    elsewhere_ask(f.elsewhere, true);
+    WAIT(f.world, strcmp(f.events, CAME) == 0);
+    f.unwanted = false;
+    elsewhere_known(f.elsewhere, "nic.example.com");
+    world_settle(f.world);
+    assert_string_equal(f.events, CAME);
+    elsewhere_known(f.elsewhere, "gpu.example.com");
+    WAIT(f.world, strcmp(f.events, CAME CAME) == 0);
+    elsewhere_known(f.elsewhere, "gpu.example.com"); /* and it is told */
+    world_settle(f.world);
+    assert_string_equal(f.events, CAME CAME);
+    registering_close(&f.driver);
+    WAIT(f.world, f.gone == f.number);
+    stop(&f);
+}
+
+/* Nobody was told that it is there. */
+static void nor_does_one_go_that_nobody_knows(void **state)
+{
+    struct fixture f;
+
+    begin(&f, state);
+    f.unwanted = true;
+    serve(&f, &f.driver, "gpu-reg.sock");
+    elsewhere_ask(f.elsewhere, true);
+    WAIT(f.world, strcmp(f.events, CAME) == 0);
+    elsewhere_ask(f.elsewhere, false);
+    world_settle(f.world);
+    elsewhere_known(f.elsewhere, "gpu.example.com"); /* nobody asks */
+    world_settle(f.world);
+    assert_string_equal(f.events, CAME);
+    stop(&f);
+}
+
 /* Such as a CSI driver's, and what makes no sense. */
 static void what_is_no_driver_is_left_alone(void **state)
 {
@@ -205,6 +249,8 @@ int main(void)
         TEST(one_that_is_there_and_one_that_comes),
         TEST(nobody_is_asked_in_vain),
         TEST(what_is_ours_is_not_asked),
+        TEST(one_that_nobody_knows_is_asked_again_once_somebody_does),
+        TEST(nor_does_one_go_that_nobody_knows),
         TEST(what_is_no_driver_is_left_alone),
         TEST(a_directory_that_is_not_there_is_waited_for),
         TEST(without_a_kubelet_s_directory),
