@@ -3,9 +3,9 @@
  * beside ours, and who they say that they are.
  *
  * They are asked only while that is to be known (elsewhere_ask()), each once, unless somebody wants
- * to know later (elsewhere_known()), with GetInfo and nothing else: a registrar may take that for the
- * kubelet's look at it. What does not answer is
- * asked again, as what registers here is (handshake.h).
+ * to know later (elsewhere_known()), with GetInfo and nothing else: a registrar may take that for
+ * the kubelet's look at it. What does not answer is asked again, as what registers here is
+ * (handshake.h).
  */
 #ifndef SHIM_REGISTRY_ELSEWHERE_H
 #define SHIM_REGISTRY_ELSEWHERE_H
