@@ -249,11 +249,9 @@ static void on_orders_closed(uv_handle_t *handle)
     part_stopped(orders->user);
 }
 
-static void on_removed_closed(uv_handle_t *handle)
+static void on_removed_over(void *user)
 {
-    const struct removed *removed = handle->data;
-
-    part_stopped(removed->cluster);
+    part_stopped(user);
 }
 
 static void on_wipes_closed(uv_handle_t *handle)
@@ -285,7 +283,7 @@ void cluster_stop(struct cluster *cluster, void (*done)(void *user), void *user)
     keeper_stop(cluster->keeper);
     listener_fini(&cluster->listener);
     rpc_server_close(cluster->server);
-    removed_fini(&cluster->removed, on_removed_closed);
+    removed_fini(&cluster->removed, on_removed_over, cluster);
     wipes_fini(&cluster->wipes, on_wipes_closed);
     pools_fini(&cluster->pools, on_pools_closed);
     lift_driver_fini(&cluster->lift_driver, on_lift_driver_closed);

@@ -5,27 +5,35 @@
 
 #include "shim/boot_clock.h"
 #include "shim/cluster/limits.h"
-#include "shim/cluster/removed_file.h"
 #include "shim/log.h"
 #include "shim/must.h"
 #include "shim/path.h"
 
 /* ---- for the daemon that follows ---- */
 
+static void on_written(void *user, int err)
+{
+    struct removed *removed = user;
+
+    if (err && !removed->told_unkept)
+        log_warning("%s: %s; what the node is still to be told is lost with this process",
+                    removed->file.path, strerror(-err));
+    removed->told_unkept = err != 0;
+    if (err)
+        removed->kept_version = removed->ordered.version - 1; /* tried again */
+    if (removed->stopping.parts > 0 && !removed_file_writes(&removed->file))
+        stopping_part(&removed->stopping);
+}
+
 static void keep(struct removed *removed)
 {
     size_t len = 0;
     const char **names = must(calloc(HASH_COUNT(removed->ordered.by_name) + 1, sizeof *names));
-    int err;
 
     for (struct standing_order *one = removed->ordered.by_name; one; one = one->hh.next)
         names[len++] = one->name;
-    err = removed_file_write(removed->path, names, len);
-    if (err && !removed->told_unkept)
-        log_warning("%s: %s; what the node is still to be told is lost with this process",
-                    removed->path, strerror(-err));
-    removed->told_unkept = err != 0;
-    removed->kept_version = removed->ordered.version - (err != 0); /* tried again */
+    removed_file_write(&removed->file, names, len);
+    removed->kept_version = removed->ordered.version;
     free(names);
 }
 
@@ -122,23 +130,31 @@ void removed_look(struct removed *removed)
 
 void removed_init(struct removed *removed, uv_loop_t *loop, const struct removed_world *world)
 {
-    *removed = (struct removed){.host = world->host,
-                                .published = world->published,
-                                .user = world->user,
-                                .cluster = world->cluster};
-    removed->path = path_join(world->state_dir, REMOVED_FILE);
+    *removed =
+        (struct removed){.host = world->host, .published = world->published, .user = world->user};
+    removed_file_init(&removed->file, loop, path_join(world->state_dir, REMOVED_FILE), on_written,
+                      removed);
     standing_init(&removed->ordered, world->orders, world->cancel, world->cluster, on_done,
                   removed);
-    removed_file_read(removed->path, on_kept, removed);
+    removed_file_read(removed->file.path, on_kept, removed);
     removed->kept_version = removed->ordered.version;
     uv_timer_init(loop, &removed->timer);
     removed->timer.data = removed;
     removed_look(removed);
 }
 
-void removed_fini(struct removed *removed, uv_close_cb closed)
+static void on_stopped(void *thing)
 {
+    struct removed *removed = thing;
+
+    removed_file_fini(&removed->file);
+}
+
+void removed_fini(struct removed *removed, void (*done)(void *user), void *user)
+{
+    unsigned parts = 1 + removed_file_writes(&removed->file);
+
     standing_fini(&removed->ordered);
-    free(removed->path);
-    uv_close((uv_handle_t *)&removed->timer, closed);
+    removed->stopping = (struct stopping){parts, on_stopped, removed, done, user};
+    stopping_close(&removed->stopping, (uv_handle_t *)&removed->timer);
 }

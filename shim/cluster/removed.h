@@ -17,21 +17,23 @@
 
 #include <uv.h>
 
+#include "shim/cluster/removed_file.h"
 #include "shim/cluster/standing.h"
 #include "shim/core/host.h"
+#include "shim/stopping.h"
 
 /* Embedded in its owner; private. */
 struct removed {
     struct host *host;
     bool (*published)(void *user, const char *resource);
     void *user;
-    void *cluster;
     struct standing ordered;
-    char *path;            /* of its file */
-    unsigned kept_version; /* of `ordered`, that is in there */
+    struct removed_file file;
+    unsigned kept_version; /* of `ordered`, that is in there, or will be */
     bool told_unkept;
     uint64_t looked_ms; /* when it was looked last */
     uv_timer_t timer;
+    struct stopping stopping;
 };
 
 /* Copied; what it points to is borrowed until the end. */
@@ -48,8 +50,8 @@ struct removed_world {
 };
 
 void removed_init(struct removed *removed, uv_loop_t *loop, const struct removed_world *world);
-/* Before its orders; `closed` runs from the loop. */
-void removed_fini(struct removed *removed, uv_close_cb closed);
+/* Before its orders. `done` runs from the loop, once its file is written. */
+void removed_fini(struct removed *removed, void (*done)(void *user), void *user);
 
 /* Something of the core's may have changed: it is looked at in the loop's next turn, but not more
  * often than each CLUSTER_LOOK_MS. */

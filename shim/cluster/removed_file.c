@@ -26,20 +26,75 @@ void removed_file_read(const char *path, void (*each)(void *user, const char *na
     free(text);
 }
 
-int removed_file_write(const char *path, const char *const *names, size_t len)
+/* ---- writing ---- */
+
+static void on_work(uv_work_t *work)
+{
+    struct removed_file *file = work->data;
+
+    file->err = 0;
+    if (*file->text)
+        file->err = file_replace(file->path, file->text, strlen(file->text));
+    else if (unlink(file->path) < 0 && errno != ENOENT)
+        file->err = -errno;
+}
+
+static void on_worked(uv_work_t *work, int status);
+
+static void write_next(struct removed_file *file)
+{
+    file->text = file->next;
+    file->next = NULL;
+    if (file->text)
+        uv_queue_work(file->loop, &file->work, on_work, on_worked);
+}
+
+static void on_worked(uv_work_t *work, int status)
+{
+    struct removed_file *file = work->data;
+    int err = file->err;
+
+    (void)status; /* nobody cancels it */
+    free(file->text);
+    write_next(file);
+    file->written(file->user, err);
+}
+
+static char *text_of(const char *const *names, size_t len)
 {
     char *text = NULL;
     size_t bytes = 0;
-    FILE *file;
-    int err;
+    FILE *file = must(open_memstream(&text, &bytes));
 
-    if (len == 0)
-        return unlink(path) < 0 && errno != ENOENT ? -errno : 0;
-    file = must(open_memstream(&text, &bytes));
     for (size_t i = 0; i < len; i++)
         fprintf(file, "%s\n", names[i]);
     fclose(file);
-    err = file_replace(path, must(text), bytes);
-    free(text);
-    return err;
+    return must(text);
+}
+
+void removed_file_write(struct removed_file *file, const char *const *names, size_t len)
+{
+    free(file->next);
+    file->next = text_of(names, len);
+    if (!file->text)
+        write_next(file);
+}
+
+bool removed_file_writes(const struct removed_file *file)
+{
+    return file->text != NULL;
+}
+
+/* ---- life ---- */
+
+void removed_file_init(struct removed_file *file, uv_loop_t *loop, char *path,
+                       void (*written)(void *user, int err), void *user)
+{
+    *file = (struct removed_file){.loop = loop, .path = path, .written = written, .user = user};
+    file->work.data = file;
+}
+
+void removed_file_fini(struct removed_file *file)
+{
+    free(file->path);
 }

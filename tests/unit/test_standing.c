@@ -1,6 +1,7 @@
 /* shim/cluster/standing.c, removed_file.c: what is wanted as long as something is so. */
 #include "tests/unit/orders_stage.h"
 
+#include <pthread.h>
 #include <unistd.h>
 
 #include "shim/cluster/removed_file.h"
@@ -122,6 +123,48 @@ static void on_name(void *user, const char *name)
     strcat(strcat(found, name), " ");
 }
 
+struct written {
+    struct removed_file file;
+    unsigned times;
+    int err;
+};
+
+static void on_written(void *user, int err)
+{
+    struct written *w = user;
+
+    w->times++;
+    w->err = err;
+}
+
+static void written_init(struct written *w, uv_loop_t *loop)
+{
+    *w = (struct written){0};
+    assert_int_equal(uv_loop_init(loop), 0);
+    removed_file_init(&w->file, loop, strdup("it"), on_written, w);
+}
+
+static void written_fini(struct written *w, uv_loop_t *loop)
+{
+    assert_false(removed_file_writes(&w->file));
+    removed_file_fini(&w->file);
+    assert_int_equal(uv_loop_close(loop), 0);
+}
+
+/* What it came to. */
+static int write_names(const char *const *names, size_t len)
+{
+    uv_loop_t loop;
+    struct written w;
+
+    written_init(&w, &loop);
+    removed_file_write(&w.file, names, len);
+    uv_run(&loop, UV_RUN_DEFAULT);
+    assert_int_equal(w.times, 1);
+    written_fini(&w, &loop);
+    return w.err;
+}
+
 static void names_are_kept(void **state)
 {
     static const char *const names[] = {"vendor.com/gpu", "vendor.com/nic"};
@@ -132,16 +175,60 @@ static void names_are_kept(void **state)
     assert_int_equal(chdir(path), 0);
     removed_file_read("it", on_name, found); /* there is none */
     assert_string_equal(found, "");
-    assert_int_equal(removed_file_write("it", NULL, 0), 0);
-    assert_int_equal(removed_file_write("it", names, 2), 0);
+    assert_int_equal(write_names(NULL, 0), 0);
+    assert_int_equal(write_names(names, 2), 0);
     removed_file_read("it", on_name, found);
     assert_string_equal(found, "vendor.com/gpu vendor.com/nic ");
     assert_int_equal(truncate("it", strlen("vendor.com/gpu\nvend")), 0); /* cut, or nonsense */
     found[0] = '\0';
     removed_file_read("it", on_name, found);
     assert_string_equal(found, "vendor.com/gpu ");
-    assert_int_equal(removed_file_write("it", names, 0), 0);
+    assert_int_equal(write_names(names, 0), 0);
     assert_int_equal(access("it", F_OK), -1);
+    assert_int_equal(rmdir(path), 0);
+    assert_int_equal(write_names(names, 2), -ENOENT);
+}
+
+static void on_held(uv_work_t *work)
+{
+    pthread_mutex_lock(work->data);
+    pthread_mutex_unlock(work->data);
+}
+
+static void on_let_go(uv_work_t *work, int status)
+{
+    (void)work, (void)status;
+}
+
+/* A disk that hangs keeps nobody waiting; what is to be there by then is. */
+static void names_are_written_in_the_worker(void **state)
+{
+    static const char *const names[] = {"vendor.com/gpu", "vendor.com/nic", "vendor.com/fpga"};
+    char path[] = "/tmp/test-standing-XXXXXX", found[128] = "";
+    pthread_mutex_t disk = PTHREAD_MUTEX_INITIALIZER;
+    uv_work_t held = {.data = &disk};
+    uv_loop_t loop;
+    struct written w;
+
+    (void)state;
+    assert_non_null(mkdtemp(path));
+    assert_int_equal(chdir(path), 0);
+    written_init(&w, &loop);
+    pthread_mutex_lock(&disk);
+    uv_queue_work(&loop, &held, on_held, on_let_go);
+    for (size_t len = 1; len <= 3; len++)
+        removed_file_write(&w.file, names, len);
+    uv_run(&loop, UV_RUN_NOWAIT);
+    assert_int_equal(access("it", F_OK), -1);
+    assert_true(removed_file_writes(&w.file) && w.times == 0);
+    pthread_mutex_unlock(&disk);
+    uv_run(&loop, UV_RUN_DEFAULT);
+    assert_int_equal(w.times, 2); /* the first, and the last that came meanwhile */
+    assert_int_equal(w.err, 0);
+    removed_file_read("it", on_name, found);
+    assert_string_equal(found, "vendor.com/gpu vendor.com/nic vendor.com/fpga ");
+    written_fini(&w, &loop);
+    assert_int_equal(unlink("it"), 0);
     assert_int_equal(rmdir(path), 0);
 }
 
@@ -151,8 +238,10 @@ int main(void)
         cmocka_unit_test_setup_teardown(it_is_given_once, setup, teardown),
         cmocka_unit_test_setup_teardown(what_is_no_more_so_is_taken_back, setup, teardown),
         cmocka_unit_test(names_are_kept),
+        cmocka_unit_test(names_are_written_in_the_worker),
     };
 
     signal(SIGPIPE, SIG_IGN);
+    assert_int_equal(setenv("UV_THREADPOOL_SIZE", "1", 1), 0);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
