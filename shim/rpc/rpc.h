@@ -135,8 +135,8 @@ struct rpc_call_ops {
  * · RESOURCE_EXHAUSTED, a message over RPC_MESSAGE_BYTES_MAX in either direction, one that needs
  * unreasonable memory, or more than RPC_CALLS_MAX calls · the code that gRPC gives an HTTP status
  * or a reset stream. None of these but the first touches the channel's other calls. An answer with
- * a header field over 65,536 bytes (a status text, say), or with headers in more than nine frames, is
- * more than nghttp2 takes, and the connection is lost for it.
+ * a header field over 65,536 bytes (a status text, say), or with headers in more than nine frames,
+ * is more than nghttp2 takes, and the connection is lost for it.
  *
  * NULL when out of memory or the channel is lost. `ops`, `user` borrowed until done() or cancel.
  */
