@@ -115,6 +115,15 @@ check_tokens() {
     fi
 }
 
+# What it answers the kubelet is a token, which the runtime does not know: a pod that is admitted by it, and made without
+# the shim, would run without its devices. Who was admitted before the kubelet has noted by now.
+stop_bridge() {
+    is_live && is_active "$bridge_unit" || return 0
+    note_restarted "$bridge_unit"
+    control stop "$bridge_unit"
+    [ "$dry_run" = yes ] || [ "$force" = yes ] || check_tokens
+}
+
 # Of each resource that the bridge shows the kubelet, which has a socket there. Its name has '_' for the
 # resource's '/'; before that is a domain, which has none.
 say_shown() {
@@ -147,7 +156,7 @@ is_installed() {
     [ "$with_files" = yes ] || [ ${#change_paths[@]} -gt 0 ] || any_runs
 }
 
-# The kubelet first, while the shim still serves it.
+# The bridge first, which would have pods admitted that need the shim; then the kubelet, while that still serves it.
 run_disable() {
     check_drop_in
     plan_disable
@@ -164,8 +173,9 @@ run_disable() {
     check_users
     [ "$dry_run" = no ] || show_changes
     say_kept "it was edited; it stays there"
+    stop_bridge
+    apply_changes yes
     if is_changed "$kubelet_drop_in" || kubelet_was_left; then
-        apply_changes yes
         restart_kubelet
     fi
     stop_services
@@ -173,6 +183,7 @@ run_disable() {
     tell_logind
     control daemon-reload
     [ "$dry_run" = no ] || return 0
+    restarted=()
     store_close
     if is_live; then
         rm -rf /run/cri-device-shim "${kubelet_plugin_dir:?}/cri-device-shim"

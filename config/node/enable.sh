@@ -192,15 +192,24 @@ plan_install() {
 
 # ---- doing it ----
 
-# apply_changes yes|no: all but the kubelet's, or only the kubelet's.
+# apply_changes yes|no: all but the kubelet's, or only the kubelet's. Its drop-in is one, and the link by which the bridge is
+# started at boot, which is not there without that: a node that loses its power in between shows no devices to a kubelet
+# without the shim.
 apply_changes() {
-    local i of_kubelet these=()
+    local i path these=() of_kubelet=("$kubelet_drop_in" "$(wants_link "$bridge_unit")")
     [ "$dry_run" = no ] || return 0
-    for i in "${!change_paths[@]}"; do
-        of_kubelet=no
-        [ "${change_paths[i]}" != "$kubelet_drop_in" ] || of_kubelet=yes
-        [ $of_kubelet != "$1" ] || these+=("$i")
-    done
+    [ "$verb" != disable ] || of_kubelet=("${of_kubelet[1]}" "${of_kubelet[0]}")
+    if [ "$1" = yes ]; then
+        for path in "${of_kubelet[@]}"; do
+            for i in "${!change_paths[@]}"; do
+                [ "${change_paths[i]}" != "$path" ] || these+=("$i")
+            done
+        done
+    else
+        for i in "${!change_paths[@]}"; do
+            [[ " ${of_kubelet[*]} " == *" ${change_paths[i]} "* ]] || these+=("$i")
+        done
+    fi
     lay_changes "${these[@]}"
     for i in "${these[@]}"; do
         apply_change "${change_paths[i]}" "${change_goals[i]}"
@@ -220,8 +229,8 @@ run_enable() {
     apply_changes no
     tell_logind
     start_services
+    apply_changes yes
     if is_changed "$kubelet_drop_in"; then
-        apply_changes yes
         if [ "$kubelet_restarts" = yes ]; then
             restart_kubelet
         else

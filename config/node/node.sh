@@ -65,6 +65,7 @@ kubelet_drop_in=$unit_dir/kubelet.service.d/90-cri-device-shim.conf
 units=(cri-device-shim.socket cri-device-shim.service cri-device-shim-bridge.service)
 binaries=(cri-device-shim cri-device-shim-bridge cri-device-shimctl)
 libraries=() # that the programs bring along, and those that go
+bridge_unit=cri-device-shim-bridge.service
 agent_unit=cri-device-shim-agent.service # with the next: only where it is wanted
 agent_binary=cri-device-shim-agent
 agent_wanted=no
@@ -162,13 +163,19 @@ is_new() {
     is_coming "$unit_dir/$1" || { [[ " ${idle[*]} " == *" $1 "* ]] && is_coming "$(wants_link "$1")"; }
 }
 
+# Whether this run has begun to change the node; disable begins with what runs.
+has_begun() {
+    [ $((${#laid[@]} + ${#applied[@]})) -gt 0 ] || [ "$recorded" = yes ] ||
+        { [ "$verb" = disable ] && [ ${#restarted[@]} -gt 0 ]; }
+}
+
 # The end of every run. If it failed, everything is put back and runs as before.
 finish() {
     local status=$? unit i back=() result="all changes were taken back"
     trap - EXIT INT TERM HUP
     trap '' PIPE # who reads this may be gone
     set +e
-    if [ $status -ne 0 ] && { [ $((${#laid[@]} + ${#applied[@]})) -gt 0 ] || [ "$recorded" = yes ]; }; then
+    if [ $status -ne 0 ] && has_begun; then
         for ((i = ${#restarted[@]} - 1; i >= 0; i--)); do
             unit=${restarted[i]}
             ! is_new "$unit" || systemctl stop "$unit"

@@ -98,7 +98,6 @@ socket_moves() {
 # absence the kubelet does not forgive, finds it ready.
 start_services() {
     local daemon=cri-device-shim.service socket=cri-device-shim.socket
-    local bridge=cri-device-shim-bridge.service
     if unit_changed $socket && is_live && is_active $socket && socket_moves; then
         note_restarted $socket $daemon
         # While systemd knows the old path, to remove it. What it keeps for the daemon goes, too.
@@ -119,9 +118,9 @@ start_services() {
         restart $daemon
     fi
     # By default the feed's socket is beside the other.
-    if unit_changed $bridge $socket ||
-        any_changed "$prefix/bin/cri-device-shim-bridge" "${libraries[@]}" || ! is_active $bridge; then
-        restart $bridge
+    if unit_changed "$bridge_unit" $socket ||
+        any_changed "$prefix/bin/cri-device-shim-bridge" "${libraries[@]}" || ! is_active "$bridge_unit"; then
+        restart "$bridge_unit"
     fi
     if [ "$agent_wanted" = yes ] && { unit_changed "$agent_unit" || any_changed \
         "$prefix/bin/$agent_binary" "${libraries[@]}" "$config" || ! is_active "$agent_unit"; }; then

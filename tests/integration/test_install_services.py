@@ -25,7 +25,8 @@ def live_node(directory):
 
 def test_services(live):
     """The shim first, while the kubelet uses the runtime; the kubelet once the shim serves. A
-    second install starts nothing anew, an uninstall is the way back in the other order."""
+    second install starts nothing anew, an uninstall is the way back in the other order, but for the bridge, by which
+    pods were admitted that need the shim."""
     before = live.tree()
     done = live.install()
     assert "systemctl restart kubelet.service" in done.stdout
@@ -39,7 +40,7 @@ def test_services(live):
     live.write("run/cri-device-shim/gate", "")
     live.install("--uninstall")
     assert live.calls() == [
-        "daemon-reload [runtime]", "restart kubelet.service [runtime]",
+        "stop S-bridge.service [shim]", "daemon-reload [runtime]", "restart kubelet.service [runtime]",
         "stop S.socket S.service S-bridge.service [runtime]", "daemon-reload [runtime]"]
     assert live.active() == {"kubelet.service"}
     assert live.tree() == before
@@ -142,7 +143,7 @@ def test_uninstall_that_fails(live):
     live.install()
     (live.state / "dies").touch()
     assert "all changes were taken back" in live.refuses("--uninstall")
-    assert live.calls()[-2:] == ["daemon-reload [shim]", "restart kubelet.service [shim]"]
+    assert live.calls()[-2:] == ["daemon-reload [shim]", "restart S-bridge.service kubelet.service [shim]"]
     assert live.active() == ALL_ACTIVE
 
 
@@ -296,6 +297,16 @@ def test_uninstall_under_pods_by_annotation(with_annotations):
     (with_annotations.state / "chosen").write_text("")
     with_annotations.install("--uninstall")
     assert with_annotations.active() == {"kubelet.service"}
+
+
+def test_uninstall_under_a_pod_that_was_just_admitted(with_annotations):
+    """Who is so until the bridge stops is found then; and that runs again."""
+    live = with_annotations
+    live.write(CTL, CHOSEN.replace("cat STATE", "[ -e STATE/active/cri-device-shim-bridge.service ] || cat STATE").replace(
+        "STATE", str(live.state)), 0o755)
+    assert "shop/web" in live.refuses("--uninstall")
+    assert live.calls() == ["stop S-bridge.service [shim]", "daemon-reload [shim]", "restart S-bridge.service [shim]"]
+    assert live.active() == ALL_ACTIVE
 
 
 def test_uninstall_beside_a_daemon_that_does_not_answer(with_annotations):
