@@ -156,6 +156,15 @@ lock_node() {
     flock -w 300 8 || die "another change of this node has been under way for five minutes"
 }
 
+# What is left in /usr/local from before the package, and comes first in PATH, knows nothing of the package's units: it
+# would stop none of them, and put its own in their place.
+check_package() {
+    [ -z "$package_units" ] && [ "$prefix" != /usr ] && [ -n "${running[/usr/bin/cri-device-shim]:-}" ] || return 0
+    ! exists "$root/usr/bin/cri-device-shimctl" ||
+        die "this node is enabled from the package: /usr/bin/cri-device-shimctl node $verb; remove" \
+            "what is in $prefix/bin from before"
+}
+
 # Whether nothing has started it before this run: its unit comes, or it did not run, and the link that would have it
 # started comes. That one may have been taken away, with all of it stopped, as in an emergency (config/OPERATIONS.md).
 is_new() {
@@ -221,5 +230,6 @@ trap finish EXIT
 trap 'exit 130' INT TERM HUP PIPE
 manifest_load
 running_load
+check_package
 "run_$verb"
 say_commands

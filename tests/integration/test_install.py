@@ -788,6 +788,19 @@ def test_from_an_install_to_a_package(packaged):
     assert left == {path for path in INSTALLED if path.startswith("usr/local/")}
 
 
+@pytest.mark.parametrize("verb", ["enable", "disable"])
+def test_command_of_before_a_package(packaged, verb):
+    """Left in /usr/local, and first in PATH: it knows nothing of the package's units."""
+    packaged.install()
+    package_command(packaged, "enable")
+    before = packaged.tree()
+    words = "error: this node is enabled from the package: /usr/bin/cri-device-shimctl node"
+    assert f"{words} {verb}; remove what is in /usr/local/bin" in node_command(packaged, verb, refused=True).stderr
+    assert f"{words} disable" in packaged.refuses("--uninstall") and packaged.tree() == before
+    (packaged.root / "usr/bin/cri-device-shimctl").unlink()
+    assert "systemctl restart kubelet.service" in commands(node_command(packaged, "disable"))
+
+
 def test_from_an_install_whose_store_was_lost_to_a_package(packaged):
     """Links of that are nothing that was there before: put back, they would start it at the next boot."""
     packaged.install()
