@@ -45,8 +45,8 @@ void devicemgr_driver_register(struct devicemgr *mgr, uint64_t now_ms, uint64_t 
                                const struct devicemgr_driver_instance *is);
 /* There is a connection to it: it can be called. */
 void devicemgr_driver_connected(struct devicemgr *mgr, uint64_t now_ms, uint64_t instance);
-/* Its connection is over, and the calls on it with it: no answer of them will come. `why` is for
- * people. It may be connected again. */
+/* Its connection is over, and the calls on it with it: no answer of them will come. Or there was
+ * none, since it cannot be reached. `why` is for people. It may be connected again. */
 void devicemgr_driver_lost(struct devicemgr *mgr, uint64_t now_ms, uint64_t instance,
                            const char *why);
 /* Its registration is over, and so are its calls. */

@@ -177,12 +177,30 @@ void enroll_wiped(struct state *state, const char *name)
     happened_to_resource(state, DEVICEMGR_EVENT_SLICES_WIPED, false, driver->name, NULL);
 }
 
+/* It registered, and was never connected. */
+static void note_unreached(struct state *state, const struct driver_instance *instance,
+                           const char *why)
+{
+    struct driver *driver = instance->driver;
+
+    if (instance->elsewhere)
+        return;
+    log_driver(state, LEVEL_WARNING, DEVICEMGR_LINE_OTHER, driver, instance->endpoint,
+               "cannot be reached", why);
+    if (!driver_usable(driver))
+        drivers_set_why(&state->drivers, driver, why);
+}
+
 bool enroll_lost(struct state *state, uint64_t number, const char *why)
 {
     const struct driver_instance *instance = drivers_find_instance(&state->drivers, number);
 
-    if (!instance || !instance->connected)
+    if (!instance)
         return false;
+    if (!instance->connected) {
+        note_unreached(state, instance, why);
+        return false;
+    }
     drivers_set_lost(&state->drivers, number, state->now_ms, why);
     if (instance->elsewhere)
         return true;

@@ -44,7 +44,7 @@
 #pragma GCC poison claim_anew claim_tell_held_once claim_set_allocation claim_set_alone claim_set_doubted claim_set_local claim_set_moved
 #pragma GCC poison claim_set_prepared claim_set_restored claim_set_state claim_set_unstored
 #pragma GCC poison claims_remove claims_renew claims_set_response task_note_local drivers_add_instance drivers_remove
-#pragma GCC poison driver_set_moved driver_set_wiped drivers_add_elsewhere task_forget_claim task_note_moved task_users_add task_users_ended task_users_listed
+#pragma GCC poison driver_set_moved driver_set_wiped drivers_add_elsewhere drivers_set_why task_forget_claim task_note_moved task_users_add task_users_ended task_users_listed
 #pragma GCC poison ledger_drop_allocation ledger_drop_pod
 #pragma GCC poison ledger_outcome_unknown ledger_remove_allocation plugin_answer
 #pragma GCC poison plugin_answer_all plugin_answer_failed

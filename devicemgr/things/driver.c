@@ -208,8 +208,14 @@ void drivers_set_lost(struct drivers *table, uint64_t number, uint64_t now_ms, c
         return;
     if (was_there)
         driver->away_ms = now_ms;
+    drivers_set_why(table, driver, why);
+}
+
+void drivers_set_why(struct drivers *table, struct driver *driver, const char *why)
+{
     free(driver->why);
     driver->why = mem_strdup(why);
+    table->changes++;
 }
 
 void drivers_remove_instance(struct drivers *table, uint64_t number)

@@ -97,6 +97,8 @@ void drivers_add_elsewhere(struct drivers *table, struct driver *driver, uint64_
 void drivers_set_connected(struct drivers *table, uint64_t number, uint64_t now_ms);
 /* It is not connected any more, if it was. */
 void drivers_set_lost(struct drivers *table, uint64_t number, uint64_t now_ms, const char *why);
+/* Of one that is away. */
+void drivers_set_why(struct drivers *table, struct driver *driver, const char *why);
 /* It is not connected. */
 void drivers_remove_instance(struct drivers *table, uint64_t number);
 

@@ -46,7 +46,11 @@ void devicemgr_driver_lost(struct devicemgr *mgr, uint64_t now_ms, uint64_t inst
 
 void devicemgr_driver_deregister(struct devicemgr *mgr, uint64_t now_ms, uint64_t instance)
 {
-    devicemgr_driver_lost(mgr, now_ms, instance, "deregistered");
+    const struct driver_instance *gone = drivers_find_instance(&mgr->state.drivers, instance);
+
+    state_at(&mgr->state, now_ms);
+    if (gone && gone->connected)
+        devicemgr_driver_lost(mgr, now_ms, instance, "deregistered");
     enroll_end(&mgr->state, instance);
 }
 

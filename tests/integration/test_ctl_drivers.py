@@ -100,6 +100,19 @@ def test_a_driver_that_is_away(node):
     assert gone["endpoints"] == [] and gone["services"] == driver.services and gone["claims"]["known"] == 1
 
 
+def test_a_driver_that_cannot_be_reached(node):
+    """As of a new pod that registers with an endpoint that is not there: not for what it was away before."""
+    driver = node.driver(GPU)
+    node.kubelet.prepare(GPU, [claim("c-1")])
+    driver.stop()
+    wait_until(lambda: item(node.shim, "drivers")["state"] == "gone", "it is deregistered")
+    driver.registrar.start()
+    wait_until(lambda: (item(node.shim, "drivers")["why"] or "").startswith("cannot connect: "), "it is said why")
+    node.shim.wait_log(f"DRA driver {GPU}: endpoint {driver.endpoint} cannot be reached: cannot connect: ")
+    driver.serve()
+    wait_until(lambda: item(node.shim, "drivers")["state"] == "connected", "it is there")
+
+
 def test_a_driver_that_the_kubelet_does_not_know(directory, shim, closing):
     """There is no bridge."""
     shim.wait_control()

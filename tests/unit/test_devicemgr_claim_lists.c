@@ -136,6 +136,40 @@ static void one_that_is_away_is_told_with_why_and_since_when(void **state)
                         DRIVER " away 7 2: 1 prepared 0 owed 0 waits 1 wiped it fell\n");
 }
 
+/* As a new pod of it, behind which there is nothing: what it was away for before is not why. */
+static void one_that_cannot_be_reached_is_told_with_why(void **state)
+{
+    struct world *w = *state;
+
+    driver_up(w, 1, DRIVER);
+    driver_deregister(w, 1);
+    driver_register(w, 2, DRIVER, "/x/2.sock");
+    pass(w, 7);
+    driver_lost(w, 2, " cannot connect");
+    assert_string_equal(drivers(w, ALL),
+                        DRIVER " away 7 2: 0 prepared 0 owed 0 waits 0 cannot connect"
+                               " /x/2.sock:2-:7\n");
+    assert_int_equal(logged(w, "cannot be reached"), 1);
+    driver_deregister(w, 2);
+    assert_non_null(strstr(drivers(w, ALL), "waits 0 cannot connect\n"));
+    assert_int_equal(logged(w, "cannot be reached"), 0);
+    ignore_all(w);
+}
+
+/* As during a roll-over: it is there. */
+static void one_of_two_that_cannot_be_reached_takes_nothing_away(void **state)
+{
+    struct world *w = *state;
+
+    driver_up(w, 1, DRIVER);
+    driver_register(w, 2, DRIVER, "/x/2.sock");
+    driver_lost(w, 2, " cannot connect");
+    assert_int_equal(logged(w, "cannot be reached"), 1);
+    driver_lost(w, 1, " it fell");
+    assert_non_null(strstr(drivers(w, ALL), "waits 0 it fell /x/1.sock:2-:0 /x/2.sock:2-:0\n"));
+    ignore_all(w);
+}
+
 static void drivers_go_on_behind_a_place(void **state)
 {
     struct world *w = *state;
@@ -259,6 +293,8 @@ int main(void)
 #define TEST(name) cmocka_unit_test_setup_teardown(name, claims_setup, world_teardown)
         TEST(a_driver_is_told_with_its_endpoints),
         TEST(one_that_is_away_is_told_with_why_and_since_when),
+        TEST(one_that_cannot_be_reached_is_told_with_why),
+        TEST(one_of_two_that_cannot_be_reached_takes_nothing_away),
         TEST(drivers_go_on_behind_a_place),
         TEST(a_claim_is_told_with_its_devices_and_who_uses_it),
         TEST(whose_claim_it_is),
