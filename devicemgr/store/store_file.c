@@ -11,6 +11,7 @@
 
 /* A checkpoint has these: its own, and those that SQLite keeps beside it. */
 static const char *const PARTS[] = {"", "-wal", "-shm", "-journal"};
+#define PARTS_LEN (sizeof PARTS / sizeof *PARTS)
 
 #define DIR_MODE 0700
 #define PARENT_MODE 0755 /* less the umask */
@@ -91,7 +92,7 @@ uint64_t store_file_bytes(const char *path)
     char part[PATH_MAX];
     struct stat st;
 
-    for (size_t i = 0; i < sizeof PARTS / sizeof *PARTS; i++) {
+    for (size_t i = 0; i < PARTS_LEN; i++) {
         store_file_suffixed(part, path, PARTS[i]);
         if (stat(part, &st) == 0)
             bytes += (uint64_t)st.st_size;
@@ -144,16 +145,32 @@ void store_file_name_aside(const char *path, const char *kind, char base[STORE_A
     } while (store_file_exists(base));
 }
 
-/* Of one that was set aside, which has a '-' before its time. */
-static bool is_part(const char *name)
+/* Which part of what was set aside has this name: it has a '-' before its time. */
+static size_t part_of(const char *name)
 {
     const char *last = strrchr(name, '-');
 
-    for (size_t i = 1; i < sizeof PARTS / sizeof *PARTS; i++) {
+    for (size_t i = 1; i < PARTS_LEN; i++) {
         if (strcmp(last, PARTS[i]) == 0)
-            return true;
+            return i;
     }
-    return false;
+    return 0;
+}
+
+/* Whether it is the first that is there of what was set aside together, whose name is `base`: a
+ * journal may be without its file. */
+static bool is_first(const char *dir, const char *name, char base[NAME_MAX + 1])
+{
+    size_t part = part_of(name);
+    char path[PATH_MAX];
+
+    snprintf(base, NAME_MAX + 1, "%.*s", (int)(strlen(name) - strlen(PARTS[part])), name);
+    for (size_t i = 0; i < part; i++) {
+        snprintf(path, sizeof path, "%s/%s%s", dir, base, PARTS[i]);
+        if (store_file_exists(path))
+            return false;
+    }
+    return true;
 }
 
 /* How many there are whose names begin so; `oldest` is that of one of them, but not `last`: that
@@ -162,37 +179,46 @@ static size_t count_aside(const char *dir, const char *prefix, const char *last,
                           char oldest[NAME_MAX + 1])
 {
     DIR *entries = opendir(dir);
+    char base[NAME_MAX + 1];
     size_t count = 0;
 
     *oldest = '\0';
     if (!entries)
         return 0;
     for (struct dirent *entry; (entry = readdir(entries)) != NULL;) {
-        if (strncmp(entry->d_name, prefix, strlen(prefix)) != 0 || is_part(entry->d_name))
+        if (strncmp(entry->d_name, prefix, strlen(prefix)) != 0 ||
+            !is_first(dir, entry->d_name, base))
             continue;
         count++;
-        if (strcmp(entry->d_name, last) == 0)
+        if (strcmp(base, last) == 0)
             continue;
-        if (*oldest == '\0' || strverscmp(entry->d_name, oldest) < 0)
-            snprintf(oldest, NAME_MAX + 1, "%s", entry->d_name);
+        if (*oldest == '\0' || strverscmp(base, oldest) < 0)
+            snprintf(oldest, NAME_MAX + 1, "%s", base);
     }
     closedir(entries);
     return count;
 }
 
+static void remove_parts(const char *dir, const char *base)
+{
+    char path[PATH_MAX];
+
+    for (size_t i = PARTS_LEN; i-- > 0;) {
+        snprintf(path, sizeof path, "%s/%s%s", dir, base, PARTS[i]);
+        unlink(path);
+    }
+}
+
+/* Until it does not help any more. */
 static void remove_oldest_aside(const char *dir, const char *kind, const char *last)
 {
-    char prefix[64], oldest[NAME_MAX + 1], path[PATH_MAX], part[PATH_MAX];
+    char prefix[64], oldest[NAME_MAX + 1];
+    size_t count, before = SIZE_MAX;
 
     snprintf(prefix, sizeof prefix, STORE_FILE ".%s-", kind);
-    while (count_aside(dir, prefix, last, oldest) > STORE_ASIDE_MAX) {
-        snprintf(path, sizeof path, "%s/%s", dir, oldest);
-        for (size_t i = 1; i < sizeof PARTS / sizeof *PARTS; i++) {
-            store_file_suffixed(part, path, PARTS[i]);
-            unlink(part);
-        }
-        if (unlink(path) < 0)
-            return;
+    while ((count = count_aside(dir, prefix, last, oldest)) > STORE_ASIDE_MAX && count < before) {
+        remove_parts(dir, oldest);
+        before = count;
     }
 }
 
@@ -202,7 +228,7 @@ int store_file_set_aside(const char *dir, const char *path, const char *kind,
     char from[PATH_MAX], to[PATH_MAX];
 
     store_file_name_aside(path, kind, base);
-    for (size_t i = 0; i < sizeof PARTS / sizeof *PARTS; i++) {
+    for (size_t i = 0; i < PARTS_LEN; i++) {
         store_file_suffixed(from, path, PARTS[i]);
         store_file_suffixed(to, base, PARTS[i]);
         if (rename(from, to) < 0 && errno != ENOENT)

@@ -56,7 +56,7 @@ bool store_file_is_as_it_was(const char *path, const struct store_file_mark *mar
 void store_file_name_aside(const char *path, const char *kind, char base[STORE_ASIDE_BYTES_MAX]);
 /* Moves the file and what SQLite keeps beside it out of the way, under names by which SQLite still
  * finds them together: those of `base`, which is filled. Of more than STORE_ASIDE_MAX of that kind the
- * oldest of those from before are removed. */
+ * oldest of those from before are removed; a journal without its file counts as one. */
 int store_file_set_aside(const char *dir, const char *path, const char *kind,
                          char base[STORE_ASIDE_BYTES_MAX]);
 

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -243,12 +244,54 @@ static void sets_a_lone_journal_aside(void **state)
     char wal[256];
     struct store *store;
 
+    for (unsigned i = 0; i < STORE_ASIDE_MAX + 2; i++) {
+        snprintf(wal, sizeof wal, "%s.damaged-20200101T00000%uZ-wal", f->file, i);
+        write_whole(wal, "older", 5);
+    }
     snprintf(wal, sizeof wal, "%s-wal", f->file);
     write_whole(wal, "stale", 5);
     store = open_and_load(f);
     assert_non_null(strstr(f->last_report, "only its journal is there"));
-    assert_int_equal(count_set_aside(f), 1);
+    assert_int_equal(count_set_aside(f), STORE_ASIDE_MAX);
+    snprintf(wal, sizeof wal, "%s.damaged-20200101T000003Z-wal", f->file);
+    assert_int_equal(access(wal, F_OK), 0); /* the oldest have gone */
     store_close(store);
+}
+
+/* With its index it is one. */
+static void a_lone_journal_with_its_index_is_one(void **state)
+{
+    struct fixture *f = *state;
+    char part[256];
+
+    for (unsigned i = 0; i < STORE_ASIDE_MAX; i++) {
+        snprintf(part, sizeof part, "%s.damaged-20200101T00000%uZ-wal", f->file, i);
+        write_whole(part, "older", 5);
+        snprintf(part, sizeof part, "%s.damaged-20200101T00000%uZ-shm", f->file, i);
+        write_whole(part, "index", 5);
+    }
+    write_whole(f->file, "garbage", 7);
+    store_close(open_store(f));
+    assert_int_equal(count_set_aside(f), 2 * STORE_ASIDE_MAX - 1);
+}
+
+/* Nor is what cannot be removed tried for ever. */
+static void what_is_set_aside_and_cannot_be_removed_stays(void **state)
+{
+    struct fixture *f = *state;
+    char path[256];
+
+    for (unsigned i = 0; i < STORE_ASIDE_MAX; i++) {
+        snprintf(path, sizeof path, "%s.damaged-20200101T00000%uZ-wal", f->file, i);
+        assert_int_equal(mkdir(path, 0700), 0);
+    }
+    write_whole(f->file, "garbage", 7);
+    store_close(open_store(f));
+    assert_int_equal(count_set_aside(f), STORE_ASIDE_MAX + 1);
+    for (unsigned i = 0; i < STORE_ASIDE_MAX; i++) {
+        snprintf(path, sizeof path, "%s.damaged-20200101T00000%uZ-wal", f->file, i);
+        assert_int_equal(rmdir(path), 0);
+    }
 }
 
 #define STORE_TEST(f) cmocka_unit_test_setup_teardown(f, store_setup, store_teardown)
@@ -265,6 +308,8 @@ int main(void)
         STORE_TEST(what_is_set_aside_now_stays_though_the_clock_is_behind),
         STORE_TEST(sets_another_programs_database_aside),
         STORE_TEST(sets_a_lone_journal_aside),
+        STORE_TEST(a_lone_journal_with_its_index_is_one),
+        STORE_TEST(what_is_set_aside_and_cannot_be_removed_stays),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
