@@ -72,12 +72,20 @@ claim_links() {
     done
 }
 
+# claim_unit PATH: one with other programs than the package's, of which nothing is noted, is of an install from before it:
+# systemd would take it for the package's, and those programs are to be removed.
+claim_unit() {
+    [ -z "${installed[$1]:-}" ] && [ -f "$root$1" ] || return 0
+    if grep -q '^ExecStart=/' "$root$1" && ! grep -q "^ExecStart=$prefix/bin/" "$root$1"; then claim "$1"; fi
+}
+
 # One that a package has brought is used as it is, unless this node's paths are other ones.
 plan_unit() {
     local unit=$1 path=$unit_dir/$1 link
     unit_text "$unit" >"$work/$unit"
     [ -z "$package_units" ] || watch "$package_units/$unit"
     if [ -n "$package_units" ] && cmp -s "$work/$unit" "$root$package_units/$unit"; then
+        claim_unit "$path"
         [ -z "${installed[$path]:-}" ] || wish_unless_edited "$path" "$store/backup$path"
         path=$package_units/$unit
     else

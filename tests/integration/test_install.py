@@ -802,10 +802,14 @@ def test_command_of_before_a_package(packaged, verb):
 
 
 def test_from_an_install_whose_store_was_lost_to_a_package(packaged):
-    """Links of that are nothing that was there before: put back, they would start it at the next boot."""
+    """Links of that are nothing that was there before: put back, they would start it at the next boot. Its units came
+    before the package's, with programs that are to be removed; a copy of the package's own that somebody has edited stays."""
     packaged.install()
     shutil.rmtree(packaged.root / "var/lib/cri-device-shim")
+    bridge = f"{UNITS}/cri-device-shim-bridge.service"
+    packaged.write(bridge, packaged.read(f"usr/lib/{bridge.removeprefix('etc/')}") + "# edited\n")
     package_command(packaged, "enable")
+    assert list((packaged.root / UNITS).glob("cri-device-shim*.service")) == [packaged.root / bridge]
     package_command(packaged, "disable")
     assert not list((packaged.root / UNITS).glob("*.wants/cri-device-shim*"))
 
