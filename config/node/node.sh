@@ -220,6 +220,7 @@ say_commands() {
 }
 
 parse_options "$@"
+[ -n "$root" ] || [ "$(id -u)" -eq 0 ] || die "run it as root"
 check_tools
 lock_node
 find_files

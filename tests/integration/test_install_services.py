@@ -10,9 +10,10 @@ import subprocess
 import pytest
 
 import kubelet_checkpoint
+from ctl import AS_NOBODY
 from live_node import ALL_ACTIVE, LiveNode
 from node_tree import (
-    CONFIG, CTL, DAEMON, DROP_IN, INSTALLED, KUBELET_DIR, LISTEN, OURS, UNITS, Node, files_of, logind_ours,
+    CONFIG, CTL, DAEMON, DROP_IN, INSTALLED, KUBELET_DIR, LISTEN, OURS, SCRIPT, UNITS, Node, files_of, logind_ours,
     shuts_down_in)
 from protos import deviceplugin
 from shim import ROOT
@@ -44,6 +45,19 @@ def test_services(live):
         "stop S.socket S.service S-bridge.service [runtime]", "daemon-reload [runtime]"]
     assert live.active() == {"kubelet.service"}
     assert live.tree() == before
+
+
+@pytest.mark.parametrize("options", [[], ["--uninstall"], ["--uninstall", "--dry-run"]])
+def test_as_no_root(live, options):
+    """Who cannot read what is noted is not told that it is lost."""
+    live.install()
+    live.calls()
+    command = live.live_command(*options)
+    at = command["args"].index(SCRIPT)
+    command["args"][at:at] = AS_NOBODY
+    done = subprocess.run(**command, check=False, capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stdout, done.stderr) == (1, "", "error: run it as root\n")
+    assert live.calls() == [] and live.active() == ALL_ACTIVE
 
 
 def test_services_dry_run(live):
