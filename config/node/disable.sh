@@ -30,9 +30,10 @@ check_kubelet_without() {
     fi
 }
 
-# pod_name UID: as the kubelet names the directory of its logs, which goes with the pod. 1: gone.
+# pod_name UID: as the kubelet names the directory of its logs, which goes with the pod. 1: gone. Its own of pods, like
+# the one in which it looks for drivers, is in its --root-dir.
 pod_name() {
-    local dir name logs=/var/log/pods pods=/var/lib/kubelet/pods
+    local dir name logs=/var/log/pods pods=${kubelet_registry_dir%/*}/pods
     for dir in "$logs"/*_"$1"; do
         [ -d "$dir" ] || continue
         name=${dir##*/}
@@ -40,7 +41,7 @@ pod_name() {
         printf '%s/%s' "${name%%_*}" "${name#*_}"
         return 0
     done
-    if [ -d "$pods/$1" ] || { [ ! -d $pods ] && [ ! -d $logs ]; }; then
+    if [ -d "$pods/$1" ] || { [ ! -d "$pods" ] && [ ! -d $logs ]; }; then
         printf 'with the UID %s' "$1"
         return 0
     fi

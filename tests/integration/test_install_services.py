@@ -369,6 +369,13 @@ def test_uninstall_of_a_node_that_logs_elsewhere(with_pods):
     with_pods.install("--uninstall")
 
 
+def test_uninstall_under_a_pod_without_logs(with_pods):
+    """Just admitted: the kubelet has made its directory only, which is where its --root-dir is, as k0s gives it one."""
+    with_pods.write(CONFIG, with_pods.read(CONFIG) + '[dra]\nkubelet_registry_dir = "/var/lib/k0s/kubelet/plugins_registry"\n')
+    (with_pods.root / "var/lib/k0s/kubelet/pods/uid-2").mkdir(parents=True)
+    assert "pod with the UID uid-2, container main" in with_pods.refuses("--uninstall")
+
+
 def test_disable_under_a_kubelet_that_something_else_starts(live):
     """Whoever is connected would lose the runtime."""
     live.install("--no-kubelet")
