@@ -35,8 +35,9 @@
 #pragma GCC poison shutdown_add_pod shutdown_begin shutdown_end shutdown_set_by_kubelet shutdown_set_group
 #pragma GCC poison shutdown_set_groups shutdown_set_known shutdown_set_left shutdown_set_limit shutdown_set_over
 #pragma GCC poison shutdown_set_restored shutdown_set_state shutdown_shorten shutdown_fini record_restore_shutdown
-#pragma GCC poison ending_ask ending_drop_ask ending_set_due ending_set_pod_grace ending_set_restored ending_set_seen
-#pragma GCC poison end_evict_cancel end_evict_order end_stop_sooner ending_set_state ending_set_static endings_remove
+#pragma GCC poison ending_ask ending_drop_ask ending_set_due ending_set_left ending_set_pod_grace
+#pragma GCC poison end_evict_cancel end_evict_order end_stop_sooner ending_set_restored ending_set_seen
+#pragma GCC poison ending_set_state ending_set_static endings_remove
 #pragma GCC poison order_carry order_end ordered_committed orders_confirm orders_remove
 #pragma GCC poison orders_revert
 #pragma GCC poison claim_add_user claim_carry claim_drop_user claim_committed claim_forget_allocation claim_note_answered claim_note_asked
