@@ -40,7 +40,6 @@ void devicemgr_slice_taints(struct devicemgr *mgr, uint64_t now_ms, const char *
                             const char *driver, const char *pool, int64_t generation,
                             const struct devicemgr_tainted_device *devices, size_t devices_len);
 
-
 /* A DeviceTaintRule. NULL: any; all that is given must match. One without a selector (absent, not
  * {}) is not told. */
 struct devicemgr_taint_rule {
@@ -59,6 +58,10 @@ void devicemgr_taint_rule_gone(struct devicemgr *mgr, uint64_t now_ms, const cha
  * a cluster, and claims, what an earlier process has asked for is not taken back before that, nor
  * before the consumers of all claims were. */
 void devicemgr_taints_told(struct devicemgr *mgr, uint64_t now_ms);
+/* Who told them has gone: they may be others by now. What was told stands, but nobody is evicted
+ * for it before all were told anew, and the orders to do so are taken back; nor is anybody let go
+ * before that. */
+void devicemgr_taints_doubted(struct devicemgr *mgr, uint64_t now_ms);
 
 /* A DeviceToleration; texts "": not given. */
 struct devicemgr_toleration {

@@ -53,6 +53,7 @@ struct tainted {
     struct cluster_taints cluster;
     struct consumers *consumers; /* of claims */
     bool told;                   /* all that the cluster has of them was, since the start */
+    bool doubted;                /* the agent that told them has gone: they may be others by now */
     struct settings_taint *settings;
     size_t settings_len;
     size_t settings_no_execute; /* how many of those are */

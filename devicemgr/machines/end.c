@@ -301,7 +301,8 @@ void ends_confirm(struct ends *ends, const char *pod_uid)
     ending->unconfirmed = false;
     ending->epoch = ends->state->listing.epoch;
     listing_anew(ends->state);
-    advance(ends, ending);
+    if (!ending->changed && ending->commit == 0) /* else what it waits for is not stored yet */
+        advance(ends, ending);
 }
 
 /* What its asker has asked for before, and has come to its end: it has less time for what comes to

@@ -109,8 +109,11 @@ void ends_ask(struct ends *ends, const char *pod_uid, const struct end_request *
 /* It does not want that any more. The last one's pod may be made again, and stops under way are
  * taken back. */
 void ends_cancel(struct ends *ends, const char *pod_uid, enum end_asker asker, uint64_t token);
-/* The eviction that an earlier process has asked for is so still: it goes on. Without effect for
- * any other. */
+/* Whether those that eviction alone has the cluster end are to be so still is not known any more:
+ * nothing is sent for them until it is. */
+void ends_doubt(struct ends *ends);
+/* The eviction that an earlier process has asked for, or that was doubted, is so still: it goes on.
+ * Without effect for any other. */
 void ends_confirm(struct ends *ends, const char *pod_uid);
 
 /* ---- the operator's, answered by the port `steered` when it is durable ---- */

@@ -57,6 +57,17 @@ void end_evict_order(struct ends *ends, struct ending *ending)
     ends->counts.evictions++;
 }
 
+void ends_doubt(struct ends *ends)
+{
+    for (struct ending *e = ends->state->endings.by_uid; e; e = e->hh.next) {
+        if ((e->state != ENDING_ASKED && e->state != ENDING_EVICTING) ||
+            !ending_asked_only_by(e, END_EVICTION))
+            continue;
+        end_evict_cancel(ends, e);
+        e->unconfirmed = true;
+    }
+}
+
 void ends_tick(struct ends *ends)
 {
     struct ending *ending, *next;

@@ -156,6 +156,12 @@ static void adopt(struct evicts *evicts)
     free(asked_ms);
 }
 
+void evicts_doubt(struct evicts *evicts)
+{
+    for (struct eviction *e = evicts->by_uid; e; e = e->hh.next)
+        e->adopted = e->state == EVICTION_ASKED;
+}
+
 static void confirm(struct evicts *evicts, struct eviction *eviction)
 {
     if (!eviction->adopted || eviction->at_ms > evicts->state->now_ms)

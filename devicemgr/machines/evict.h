@@ -44,7 +44,7 @@ struct eviction {
     char *pod_uid;
     enum eviction_state state;
     bool found;     /* by the look under way */
-    bool adopted;   /* an earlier process asked for it; whether it is so still is not known yet */
+    bool adopted;   /* asked for before what is told now; whether it is so still is not known yet */
     uint64_t at_ms; /* when it is due, by its first taint; UINT64_MAX: that is not known yet */
     char *why;      /* for that one: a part of a sentence */
     UT_hash_handle hh;
@@ -53,7 +53,7 @@ struct eviction {
 /* What is to be done about a pod. */
 enum eviction_step_kind {
     EVICTION_ASK,
-    EVICTION_CONFIRM, /* what an earlier process has asked for is so still */
+    EVICTION_CONFIRM, /* what was asked for before is so still */
     EVICTION_TAKE_BACK,
 };
 
@@ -87,6 +87,9 @@ static inline bool evicts_quiet(const struct evicts *evicts)
     return evicts->adopted && !evicts->by_uid && evicts->stale == 0 &&
            !tainted_no_execute(&state->tainted, &state->orders);
 }
+/* Taints of the cluster may be others by now: for whoever was asked for it is to be known anew that
+ * it is so still. */
+void evicts_doubt(struct evicts *evicts);
 /* The oldest step, for eviction_step_free(); NULL: nothing is to be done. */
 struct eviction_step *evicts_take(struct evicts *evicts);
 void eviction_step_free(struct eviction_step *step);

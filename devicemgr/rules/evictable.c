@@ -47,6 +47,11 @@ static bool is_the_clusters(const struct holder *holder, const struct taint *tai
     return (taint_is_the_clusters(taint) || published) && !extended && !holder->untold;
 }
 
+static bool is_doubted(const struct state *state, const struct taint *taint)
+{
+    return state->tainted.doubted && taint_is_the_clusters(taint);
+}
+
 static bool look_at_taint(void *user, const struct taint *taint)
 {
     const struct holder *holder = user;
@@ -67,7 +72,7 @@ static bool look_at_taint(void *user, const struct taint *taint)
         evictable.at_ms = later(evictable.at_ms, tolerations_until_ms(holder->tolerations, taint));
     if (evictable.at_ms == UINT64_MAX)
         return true;
-    if (taint->unstored || holder->untold || holder->unseen)
+    if (taint->unstored || holder->untold || holder->unseen || is_doubted(walk->state, taint))
         evictable.at_ms = UINT64_MAX;
     walk->each(walk->user, &evictable);
     return true;
@@ -312,7 +317,7 @@ bool evictable_all_known(const struct state *state)
             return false;
         any = true;
     }
-    return !any || state->tainted.told;
+    return !any || (state->tainted.told && !state->tainted.doubted);
 }
 
 void evictable_by(const struct state *state, const char *resource, const char *id,

@@ -78,7 +78,7 @@ struct ending {
     uint64_t pod_grace_ms; /* the pod's own, which its containers say; 0: none was seen */
     bool static_pod;       /* of a manifest: the API server knows it by another uid */
     bool earlier_boot;     /* it was asked for in one, and its pod was not seen since */
-    bool unconfirmed; /* of a row, and by eviction alone: nothing is sent before that is so still */
+    bool unconfirmed; /* by eviction alone: nothing is sent before it is known to be so still */
     bool stored;      /* the store may have a row of it; checkpoint.c's */
     bool changed;     /* since the last commit began, in what somebody is to be told of */
     uint64_t commit;  /* which carries that; 0: none yet */

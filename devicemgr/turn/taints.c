@@ -47,6 +47,15 @@ void devicemgr_taints_told(struct devicemgr *mgr, uint64_t now_ms)
 {
     state_at(&mgr->state, now_ms);
     mgr->state.tainted.told = true;
+    mgr->state.tainted.doubted = false;
+}
+
+void devicemgr_taints_doubted(struct devicemgr *mgr, uint64_t now_ms)
+{
+    state_at(&mgr->state, now_ms);
+    mgr->state.tainted.doubted = true;
+    evicts_doubt(&mgr->evicts);
+    ends_doubt(&mgr->ends);
 }
 
 void devicemgr_claim_consumers(struct devicemgr *mgr, uint64_t now_ms, const char *uid,

@@ -13,11 +13,21 @@
 static void agent_gone(struct cluster *cluster)
 {
     cluster->watch = NULL;
+    cluster->lost = true;
     cluster->state.connected = cluster->state.reported = false;
     cluster->state.since_ms = boot_now_ms();
     shutdown_feed_lost(&cluster->shutdown);
     cluster_orders_lost(&cluster->orders);
     cluster_judge(cluster);
+}
+
+/* What may have come to pass inside one of the core's ports is told from the loop. */
+static void tell_core(struct cluster *cluster)
+{
+    if (!cluster->lost)
+        return;
+    cluster->lost = false;
+    core_news_taints_doubted(&cluster->news);
 }
 
 static void on_cancelled(void *user)
@@ -46,6 +56,7 @@ void agent_calls_send_due(void *user)
     Agent__V1__Order *orders[CLUSTER_BATCH_MAX];
     Agent__V1__WatchResponse response = AGENT__V1__WATCH_RESPONSE__INIT;
 
+    tell_core(cluster); /* before the next agent has what may not be wanted any more */
     response.daemon_version = (char *)SHIM_VERSION;
     response.orders = orders;
     while (cluster->watch && (response.n_orders = cluster_orders_fill(&cluster->orders, orders,
@@ -195,6 +206,7 @@ static void on_report(struct rpc_incoming *call, const ProtobufCMessage *message
     if (report->state)
         take_state(cluster, report->state);
     cluster->state.reported = true;
+    tell_core(cluster);
     shutdown_feed_reported(&cluster->shutdown, report->shutdown, &cluster->facts);
     rpc_incoming_answer(call, &response.base);
     cluster_judge(cluster);

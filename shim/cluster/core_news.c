@@ -147,6 +147,12 @@ void core_news_taints_told(struct core_news *news)
     host_kick(news->host);
 }
 
+void core_news_taints_doubted(struct core_news *news)
+{
+    devicemgr_taints_doubted(host_core(news->host), boot_now_ms());
+    host_kick(news->host);
+}
+
 /* ---- claims ---- */
 
 static void tell_claim(const struct core_news *news, const Agent__V1__Claim *claim)

@@ -30,6 +30,8 @@ void core_news_facts(struct core_news *news, struct facts *facts);
 /* They have all slices of this node and all rules, since an agent was connected, as far as it can
  * have them. */
 void core_news_taints_told(struct core_news *news);
+/* The agent has gone: they may be others before the next one has told them. */
+void core_news_taints_doubted(struct core_news *news);
 /* The core's question (ports.h, claim_look). Answered when the API server has, as the claim is
  * after that was asked; while it is away, or refuses, not at all. One that is asked again before
  * that is answered once. */

@@ -275,6 +275,7 @@ void cluster_orders_lost(struct cluster_orders *orders)
         if (order->state == ORDER_SENT || order->told)
             order->state = ORDER_DUE;
     }
+    uv_timer_start(&orders->timer, on_time, 0, 0);
 }
 
 void cluster_orders_reached(struct cluster_orders *orders)

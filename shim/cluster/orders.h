@@ -74,7 +74,7 @@ bool cluster_orders_trouble(const struct cluster_orders *orders, uint64_t id,
                             struct cluster_trouble *out) __attribute__((warn_unused_result));
 
 /* The agent is another one, or gone: what it had is to be sent again, and what was refused, too:
- * the next may have other credentials. */
+ * the next may have other credentials. `due` is called, also if there are none. */
 void cluster_orders_lost(struct cluster_orders *orders);
 
 /* The API server answers, which it did not: what was not refused is tried again soon

@@ -4,6 +4,7 @@ import time
 
 import pytest
 
+from api_pods import Budget
 from ctl import ctl_json
 from kubelet_drivers import claim
 from waiting import wait_until
@@ -76,6 +77,23 @@ def test_what_the_cluster_does_not_see_is_evicted_here(shim, server, user):
     wait_until(lambda: is_deleted(server, "another"), "so is another, after all that is to be told was")
     assert [evictions(server, name) for name in ("plain", "tolerant", "extended")] == [0, 0, 1]
     assert "spared" not in [one["kind"] for one in ctl_json(shim, "events", "--pod", "extended")["items"]]
+
+
+def test_what_is_lifted_while_no_agent_is_there_evicts_nobody(shim, server, user, agent):
+    """The next one is not told to evict the pod before it has told what is tainted now."""
+    user("extended", annotations=EXTENDED)
+    server.budgets.append(Budget({}, allowed=0))
+    publish(server, [{"key": BROKEN, "effect": "NoExecute"}], "extended")
+    server.wait_asked(f"{PODS}/extended/eviction", "POST")
+    agent.kill()
+    shim.wait_log("the agent is gone")
+    asked = evictions(server, "extended")
+    publish(server, [], "extended")
+    server.budgets.clear()
+    agent.start()
+    wait_until(lambda: "spared" in [one["kind"] for one in ctl_json(shim, "events", "--pod", "extended")["items"]],
+               "it need not go any more")
+    assert evictions(server, "extended") == asked and not is_deleted(server, "extended")
 
 
 @pytest.mark.parametrize("ahead_s", [-7200, 7200])

@@ -168,6 +168,8 @@
     X(TAINT_CLAIM_MADE, "creates with devices of claims beside taints")                            \
     X(TAINT_SPARED, "pods of which the shim says that they need not go any more")                  \
     X(TAINT_BY_CLUSTER, "pods that the cluster's controller deletes")                              \
+    X(TAINT_AGENT_GOES, "agents that went beside taints")                                          \
+    X(TAINT_DOUBTED, "looks at who was to go by what such a one has told")                         \
     X(TAINT_DRIVER_AWAY, "times that the driver went beside taints")                               \
     X(TAINT_GONE, "pods that have gone in the end")                                                \
     X(TAINT_RUNS, "pods that run in the end")                                                      \

@@ -17,6 +17,7 @@ void taint_cluster_ordered(struct taint_world *t, uint64_t order,
     taint_judge_order(t, pod, eviction);
     pod->order = order;
     pod->forced = eviction->forced;
+    t->leaves = t->leaves || (!t->calm && rng_percent(&t->agent_rng, 30));
 }
 
 void taint_cluster_cancelled(struct taint_world *t, uint64_t order)

@@ -340,6 +340,7 @@ bool taint_agent_tells(struct taint_world *t)
         tell_fact(t, rng_below(&t->rng, len));
     } else {
         t->told_all = true;
+        t->doubted = false;
         devicemgr_taints_told(t->core, t->now_ms);
     }
     taint_shim_run(t);
@@ -350,7 +351,24 @@ bool taint_agent_tells(struct taint_world *t)
 void taint_agent_shim_started(struct taint_world *t)
 {
     memset(&t->told, 0, sizeof t->told);
+    t->told_all = t->doubted = false;
+}
+
+void taint_agent_goes(struct taint_world *t)
+{
+    t->leaves = false;
+    if (!t->cluster)
+        return;
+    taint_note(t, "the agent is another one");
+    count_add(COUNT_TAINT_AGENT_GOES);
     t->told_all = false;
+    t->doubted = true;
+    for (size_t i = 0; i < TW_PODS; i++) {
+        t->pods[i].adopted = t->pods[i].evicted.is;
+        t->pods[i].confirmed = false;
+    }
+    devicemgr_taints_doubted(t->core, t->now_ms);
+    taint_shim_run(t);
 }
 
 bool taint_facts_untold(const struct taint_world *t)

@@ -103,6 +103,8 @@ void taint_judge_asked(struct taint_world *t, struct tw_pod *pod, const char *wh
     check_that(t->w, taint_may_ms(t, pod) <= t->now_ms,
                "who is evicted has a device whose taint it does not tolerate (any more): u%u, %s",
                pod->uid, why);
+    check_that(t->w, !taint_is_doubted(t, pod),
+               "nobody is to go by the word of an agent that has gone: u%u", pod->uid);
     check_that(t->w, !pod->evicted.is || pod->unsure.is, "each pod is evicted once: u%u", pod->uid);
     check_that(t->w, strstr(why, "NoExecute") && strstr(why, taint_resource_name(pod->resource)),
                "it is said for which device: %s", why);
@@ -165,6 +167,8 @@ void taint_judge_order(struct taint_world *t, const struct tw_pod *pod,
                        const struct devicemgr_eviction *eviction)
 {
     check_that(t->w, is_wanted(t, pod), "only pods that are to end are evicted: u%u", pod->uid);
+    check_that(t->w, pod->ended.is || !taint_is_doubted(t, pod),
+               "none is evicted by the word of an agent that has gone: u%u", pod->uid);
     check_that(t->w, !pod->is_static, "a static pod is none that the API server can evict");
     check_that(t->w, !pod->order, "one order for a pod is under way");
     /* with its sandbox its end may be over to the shim, which an operator may ask for anew */
@@ -278,7 +282,8 @@ static bool may_be_still(const struct taint_world *t, const struct tw_pod *pod)
 void taint_judge_settle(struct taint_world *t, struct tw_pod *pod)
 {
     pod->adopted = pod->adopted && (!t->listed || taint_must_ms(t, pod) > t->now_ms);
-    pod->confirmed = pod->confirmed || (t->listed && taint_may_ms(t, pod) <= t->now_ms);
+    pod->confirmed = pod->confirmed ||
+                     (t->listed && taint_may_ms(t, pod) <= t->now_ms && !taint_is_doubted(t, pod));
     if (t->listed && pod->evicted.is && taint_may_ms(t, pod) > t->now_ms &&
         !taint_pending(t, pod) && !may_be_still(t, pod)) {
         call_off(pod);
@@ -411,6 +416,11 @@ void taint_judge(struct taint_world *t)
         if (!t->pods[i].there)
             continue;
         count_left(t, &t->pods[i]);
+        if (t->pods[i].evicted.is && taint_is_doubted(t, &t->pods[i])) {
+            count_add(COUNT_TAINT_DOUBTED);
+            check_that(t->w, !t->pods[i].order || t->pods[i].ended.is,
+                       "what it has told is not sent on: u%u", t->pods[i].uid);
+        }
         check_taken_back(t, &t->pods[i]);
         check_nobody_forgotten(t, &t->pods[i]);
     }

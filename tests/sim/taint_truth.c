@@ -168,8 +168,10 @@ static uint64_t device_ms(const struct taint_world *t, const struct tw_pod *pod,
 
     in_force(t, pod->resource, device, certainty, &list);
     for (size_t i = 0; i < list.len; i++) {
-        uint64_t ms =
-            evicts_here(t, pod, &list.v[i]) ? until_ms(t, pod, device, &list.v[i]) : TW_NEVER;
+        bool doubted = certainty == CERTAIN && t->doubted && list.v[i].clusters;
+        uint64_t ms = evicts_here(t, pod, &list.v[i]) && !doubted
+                          ? until_ms(t, pod, device, &list.v[i])
+                          : TW_NEVER;
 
         first_ms = ms < first_ms ? ms : first_ms;
     }
@@ -311,6 +313,11 @@ uint64_t taint_may_besides_cluster_ms(const struct taint_world *t, const struct 
         }
     }
     return first_ms;
+}
+
+bool taint_is_doubted(const struct taint_world *t, const struct tw_pod *pod)
+{
+    return t->doubted && pod->kind == TW_CLAIM && taint_may_besides_cluster_ms(t, pod) > t->now_ms;
 }
 
 bool taint_claim_spares(const struct taint_world *t, const struct tw_pod *pod)

@@ -119,6 +119,8 @@ static void happen(struct taint_world *t)
     struct tw_pod *pod = &t->pods[rng_below(&t->rng, TW_PODS)];
     uint64_t what = rng_below(&t->rng, 100);
 
+    if (t->leaves || rng_percent(&t->agent_rng, 2))
+        taint_agent_goes(t);
     if (what < 28)
         taint_pod_proceeds(t, pod);
     else if (what < 33)
@@ -224,6 +226,8 @@ static void begin(struct taint_world *t)
     rng_mix(&of_its_own, UINT64_MAX - 1);
     rng_mix(&of_its_own, 1);
     t->restless = rng_percent(&of_its_own, 15);
+    t->agent_rng = of_its_own;
+    rng_mix(&t->agent_rng, 2);
     t->now_ms = 10000000;
     t->unhealthy_after_ms = rng_percent(&t->rng, 50) ? 1000 * rng_between(&t->rng, 1, 60) : 0;
     t->per_minute = rng_percent(&t->rng, 50) ? (uint32_t)rng_between(&t->rng, 1, 5) : 0;

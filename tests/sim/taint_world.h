@@ -266,7 +266,7 @@ struct tw_request {
 
 struct taint_world {
     struct world *w; /* for what is broken */
-    struct rng rng;
+    struct rng rng, agent_rng;
     struct devicemgr *core;
     uint64_t now_ms;
     bool restless;   /* settings and devices' health change instead of what an operator says */
@@ -298,7 +298,9 @@ struct taint_world {
     unsigned last_claim, last_fact;
     uint64_t instance; /* of the driver, connected; 0: it is away */
     struct tw_facts facts, told;
-    bool told_all; /* all there is in the cluster, in this life */
+    bool told_all; /* all there is in the cluster, in this life, by the agent that there is */
+    bool leaves;   /* that one, just now */
+    bool doubted;  /* the one before has told it, in this life, and this one not all of it yet */
 
     uint64_t commit;    /* under way; 0: none */
     uint64_t tainted;   /* what was numbered before had not seen all taints */
@@ -432,6 +434,8 @@ void taint_facts_heal(struct taint_world *t);
 /* The agent tells something new; false: there is nothing, or it cannot. */
 bool taint_agent_tells(struct taint_world *t);
 void taint_agent_shim_started(struct taint_world *t);
+/* There is another one, which has all to tell. */
+void taint_agent_goes(struct taint_world *t);
 /* The cluster's controller deletes it if it is to go for a claim. */
 void taint_controller_looks(struct taint_world *t, struct tw_pod *pod);
 /* Whether the shim may wait for what the agent has not told yet. */
@@ -474,6 +478,8 @@ uint64_t taint_may_besides_health_by_known_ms(const struct taint_world *t,
                                               const struct tw_pod *pod);
 /* The same as `may`, but for what slices and rules say. */
 uint64_t taint_may_besides_cluster_ms(const struct taint_world *t, const struct tw_pod *pod);
+/* Whether it is to go by nothing that is certain as long as the agent has not told all anew. */
+bool taint_is_doubted(const struct taint_world *t, const struct tw_pod *pod);
 /* Whether its claim alone tolerates what would make it go. */
 bool taint_claim_spares(const struct taint_world *t, const struct tw_pod *pod);
 /* As the shim was told of its claim. */

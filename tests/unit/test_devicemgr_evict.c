@@ -784,6 +784,111 @@ static void what_it_does_not_see_is(void **state)
     assert_false(is_asked(w, "u1") || is_asked(w, "u2"));
 }
 
+/* ---- an agent that has gone ---- */
+
+/* u1 and u2 are to go for it, and so they are told to. */
+static void two_go_for_a_slice(struct world *w)
+{
+    many_reserve(w, 3, true);
+    devicemgr_taints_told(w->mgr, w->now_ms);
+    slice(w, "gpu-0", "NoExecute");
+    assert_int_equal(settle(w), 2);
+}
+
+static void agent_goes(struct world *w)
+{
+    devicemgr_taints_doubted(w->mgr, w->now_ms);
+    devicemgr_run(w->mgr);
+}
+
+static void agent_has_told_all(struct world *w)
+{
+    devicemgr_taints_told(w->mgr, w->now_ms);
+    devicemgr_run(w->mgr);
+}
+
+static void nothing_is_sent_for_what_an_agent_has_told_that_has_gone(void **state)
+{
+    struct world *w = *state;
+
+    two_go_for_a_slice(w);
+    agent_goes(w);
+    expect(w, "evict no more");
+    expect(w, "evict no more");
+    assert_int_equal(settle(w), 0);
+    pass(w, 600000);
+    assert_int_equal(settle(w), 0);
+    assert_true(is_asked(w, "u1") && is_asked(w, "u2"));
+    agent_has_told_all(w);
+    assert_int_equal(settle(w), 2);
+    assert_true(is_asked(w, "u1") && is_asked(w, "u2"));
+}
+
+static void what_is_lifted_meanwhile_evicts_nobody(void **state)
+{
+    struct world *w = *state;
+
+    two_go_for_a_slice(w);
+    agent_goes(w);
+    ignore_all(w);
+    devicemgr_slice_gone(w->mgr, w->now_ms, "s1");
+    devicemgr_run(w->mgr);
+    assert_int_equal(settle(w), 0);
+    assert_true(is_asked(w, "u1") && is_asked(w, "u2")); /* another may taint it, or a rule */
+    agent_has_told_all(w);
+    assert_int_equal(settle(w), 0);
+    assert_false(is_asked(w, "u1") || is_asked(w, "u2"));
+}
+
+static void nor_is_anybody_new_asked_for_meanwhile(void **state)
+{
+    struct world *w = *state;
+
+    many_reserve(w, 3, true);
+    agent_has_told_all(w);
+    agent_goes(w);
+    slice(w, "gpu-0", "NoExecute");
+    assert_int_equal(settle(w), 0);
+    assert_false(is_asked(w, "u1"));
+    agent_has_told_all(w);
+    assert_int_equal(settle(w), 2);
+}
+
+/* It is not stored yet that they are to go. */
+static void who_is_asked_for_just_then_has_nothing_sent(void **state)
+{
+    struct world *w = *state;
+
+    many_reserve(w, 3, true);
+    agent_has_told_all(w);
+    slice(w, "gpu-0", "NoExecute");
+    agent_goes(w);
+    assert_int_equal(settle(w), 0);
+    assert_true(is_asked(w, "u1"));
+    agent_has_told_all(w);
+    assert_int_equal(settle(w), 2);
+}
+
+/* Nor is what is not the cluster's sent before that is stored. */
+static void what_an_operator_has_tainted_goes_on(void **state)
+{
+    struct world *w = *state;
+
+    many_reserve(w, 3, false);
+    taint_of(w, DRIVER, "p/gpu-0");
+    assert_int_equal(settle(w), 2);
+    agent_goes(w);
+    assert_int_equal(settle(w), 2);
+    untaint_of(w, DRIVER, "p/gpu-0");
+    settle(w);
+    taint_of(w, DRIVER, "p/gpu-0");
+    committed(w);
+    ignore_all(w);
+    agent_goes(w);
+    expect_nothing(w);
+    assert_int_equal(settle(w), 2);
+}
+
 /* A container of the pod with the device "gpu-0" of claim "c", by the name that it has there. */
 static bool with_claim_of(struct world *w, uint64_t number, const char *uid)
 {
@@ -1474,6 +1579,11 @@ int main(void)
         TEST(all_but_stale_holders_go_each_once, claim_setup),
         TEST(what_the_cluster_evicts_is_not_evicted_twice, claim_setup),
         TEST(what_it_does_not_see_is, claim_setup),
+        TEST(nothing_is_sent_for_what_an_agent_has_told_that_has_gone, claim_setup),
+        TEST(what_is_lifted_meanwhile_evicts_nobody, claim_setup),
+        TEST(nor_is_anybody_new_asked_for_meanwhile, claim_setup),
+        TEST(who_is_asked_for_just_then_has_nothing_sent, claim_setup),
+        TEST(what_an_operator_has_tainted_goes_on, claim_setup),
         TEST(nobody_is_made_with_a_claim_of_it, claim_setup),
         TEST(what_a_claim_tolerates_is_not_known_before_it_is_told, claim_setup),
         TEST(an_operators_taint_stands_meanwhile, claim_setup),
