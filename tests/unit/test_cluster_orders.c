@@ -183,6 +183,15 @@ static void another_agent_is_told_again(void **state)
     assert_int_equal(fill(f), 1);
 }
 
+static void that_one_has_gone_is_told_without_any(void **state)
+{
+    struct fixture *f = *state;
+
+    cluster_orders_lost(&f->stage.orders);
+    assert_int_equal(f->stage.due, 0); /* it may be inside of whoever waits for that */
+    WAIT(f->stage.world, f->stage.due == 1);
+}
+
 static void what_is_cancelled(void **state)
 {
     struct fixture *f = *state;
@@ -330,6 +339,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(large_ones_go_one_after_the_other, setup, teardown),
         cmocka_unit_test_setup_teardown(what_is_refused, setup, teardown),
         cmocka_unit_test_setup_teardown(another_agent_is_told_again, setup, teardown),
+        cmocka_unit_test_setup_teardown(that_one_has_gone_is_told_without_any, setup, teardown),
         cmocka_unit_test_setup_teardown(what_is_cancelled, setup, teardown),
         cmocka_unit_test_setup_teardown(there_is_a_most_of_them, setup, teardown),
         cmocka_unit_test_setup_teardown(what_fails_for_hours_is_tried_on, setup, teardown),
