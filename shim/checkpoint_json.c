@@ -19,6 +19,7 @@ static json_t *device_of(const Checkpoint__V1__Device *device)
     json_value_set(one, "id", json_value_text(device->id));
     json_value_set(one, "healthy", json_boolean(device->healthy));
     json_value_set(one, "numaNodes", nodes);
+    json_value_set(one, "unhealthySinceMs", json_value_number(device->unhealthy_since_ms));
     return one;
 }
 
@@ -41,6 +42,7 @@ static void put_resource(json_t *one, const ProtobufCMessage *message)
     json_value_set(one, "awayBoot", json_value_text_or_null(row->stopped_boot_id));
     json_value_set(one, "noExecute", json_value_texts(row->no_execute_ids, row->n_no_execute_ids));
     json_value_set(one, "noExecuteBoot", json_value_text_or_null(row->no_execute_boot_id));
+    json_value_set(one, "healthClosed", json_boolean(row->health_closed));
 }
 
 static json_t *by_claims_of(const Checkpoint__V1__Allocation *row)

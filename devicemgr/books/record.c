@@ -33,6 +33,14 @@ static void put_stop(const struct endpoint *endpoint, const char *boot_id,
     row->stop_reason = endpoint->stop_reason;
 }
 
+/* What is closed has all of them: who is held back is not forgotten by a restart. */
+static uint64_t unhealthy_since_ms(const struct resource *resource, const struct device *device)
+{
+    bool kept = resource->health_closed || ids_contain_sorted(&resource->no_execute, device->id);
+
+    return kept && !device->healthy ? device->since_ms : 0;
+}
+
 uint8_t *record_of_resource(const struct resource *resource, const char *boot_id, size_t *bytes_len)
 {
     const struct devices *devices = &resource->devices;
@@ -45,11 +53,11 @@ uint8_t *record_of_resource(const struct resource *resource, const char *boot_id
     row.pre_start_required = resource->endpoint.pre_start;
     row.get_preferred_allocation_available = resource->endpoint.has_preference;
     put_stop(&resource->endpoint, boot_id, &row);
-    if (resource->no_execute.len > 0) {
-        row.no_execute_ids = resource->no_execute.v;
-        row.n_no_execute_ids = resource->no_execute.len;
+    row.no_execute_ids = resource->no_execute.v;
+    row.n_no_execute_ids = resource->no_execute.len;
+    row.health_closed = resource->health_closed;
+    if (resource->no_execute.len > 0 || resource->health_closed)
         row.no_execute_boot_id = (char *)boot_id;
-    }
     row.devices = mem_alloc(devices->len, sizeof *row.devices);
     row.n_devices = devices->len;
     for (size_t i = 0; i < devices->len; i++) {
@@ -58,6 +66,7 @@ uint8_t *record_of_resource(const struct resource *resource, const char *boot_id
         items[i].healthy = devices->items[i].healthy;
         items[i].numa_nodes = devices->items[i].nodes;
         items[i].n_numa_nodes = devices->items[i].nodes_len;
+        items[i].unhealthy_since_ms = unhealthy_since_ms(resource, &devices->items[i]);
         row.devices[i] = &items[i];
     }
     bytes = pack(&row.base, bytes_len);
@@ -78,6 +87,23 @@ static void restore_devices(struct resource *resource, uint64_t now_ms,
                                   row->devices[i]->numa_nodes, row->devices[i]->n_numa_nodes};
     devices_update(&resource->devices, now_ms, entries, row->n_devices, &change);
     free(entries);
+}
+
+static void restore_health(struct resource *resource, uint64_t now_ms, const char *boot_id,
+                           const Checkpoint__V1__Resource *row)
+{
+    if (!same_boot(row->no_execute_boot_id, boot_id))
+        return;
+    ids_copy(&resource->no_execute, row->no_execute_ids, row->n_no_execute_ids);
+    ids_sort(&resource->no_execute);
+    resource->health_closed = row->health_closed;
+    for (size_t i = 0; i < row->n_devices; i++) {
+        const Checkpoint__V1__Device *device = row->devices[i];
+
+        if (!device->healthy && device->unhealthy_since_ms > 0)
+            devices_set_since(&resource->devices, device->id,
+                              earlier(device->unhealthy_since_ms, now_ms));
+    }
 }
 
 static void restore_stop(struct endpoint *endpoint, uint64_t now_ms, const char *boot_id,
@@ -107,9 +133,7 @@ int record_restore_resource(struct resource **table, uint64_t now_ms, const char
                      row->get_preferred_allocation_available);
     restore_stop(&resource->endpoint, now_ms, boot_id, row);
     restore_devices(resource, now_ms, row);
-    if (same_boot(row->no_execute_boot_id, boot_id))
-        ids_copy(&resource->no_execute, row->no_execute_ids, row->n_no_execute_ids);
-    ids_sort(&resource->no_execute);
+    restore_health(resource, now_ms, boot_id, row);
     checkpoint__v1__resource__free_unpacked(row, NULL);
     return 0;
 }

@@ -168,7 +168,7 @@ static bool by_health(const struct state *state, const char *resource, const cha
     HASH_FIND_STR(state->tainted.guards, resource, guard);
     if (guard && ids_contain_sorted(&is->no_execute, id))
         taint.effect = TAINT_NO_EXECUTE;
-    else if (guard && guard->closed)
+    else if (guard && is->health_closed)
         taint.held_back = true;
     taint.added_ms = device->since_ms;
     return each(user, &taint);
@@ -355,23 +355,23 @@ static bool look_at_health(struct state *state, struct health_guard *guard,
                            struct resource *resource, uint64_t after_ms)
 {
     size_t most = resource->devices.len / TAINT_HEALTH_SHARE, len, taken = 0, waiting;
-    size_t gone = release_healthy(resource);
+    size_t gone = release_healthy(resource), held_back = guard->held_back;
     const struct device **due = find_due(guard, resource, state->now_ms, after_ms, &len, &waiting);
-    bool closed = guard->closed;
+    bool closed = resource->health_closed;
 
     if (resource->no_execute.len + waiting == 0)
-        guard->closed = false;
-    while (!guard->closed && taken < len && resource->no_execute.len < later(most, 1))
+        resource->health_closed = false;
+    while (!resource->health_closed && taken < len && resource->no_execute.len < later(most, 1))
         ids_add(&resource->no_execute, due[taken++]->id);
     ids_sort(&resource->no_execute);
-    guard->held_back = guard->closed ? waiting : len - taken;
-    guard->closed = guard->closed || guard->held_back > 0;
+    guard->held_back = resource->health_closed ? waiting : len - taken;
+    resource->health_closed = resource->health_closed || guard->held_back > 0;
     free(due);
-    if (guard->closed && !closed)
+    if (resource->health_closed && !closed)
         log_closed(state, guard, resource);
-    if (gone + taken > 0)
+    if (gone + taken > 0 || held_back != guard->held_back)
         dirty_touch_resource(state, resource->name, true);
-    return gone + taken > 0 || closed != guard->closed;
+    return gone + taken > 0 || closed != resource->health_closed;
 }
 
 static void review_resource(struct state *state, struct resource *resource, uint64_t after_ms)
@@ -393,9 +393,10 @@ static void review_resource(struct state *state, struct resource *resource, uint
 /* Accepts NULL. */
 static void forget_health(struct state *state, struct resource *resource)
 {
-    if (!resource || resource->no_execute.len == 0)
+    if (!resource || (resource->no_execute.len == 0 && !resource->health_closed))
         return;
     ids_fini(&resource->no_execute);
+    resource->health_closed = false;
     dirty_touch_resource(state, resource->name, true);
 }
 

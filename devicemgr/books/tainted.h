@@ -8,7 +8,8 @@
  * away, but nothing new comes of that. Of a resource's devices at most one of TAINT_HEALTH_SHARE is
  * NoExecute by health at a time, and at least one; with more the *guard* closes: nothing new
  * becomes NoExecute before none of them is unhealthy for so long, with its plugin or without. An
- * operator may taint the others. That it is closed does not outlive a restart.
+ * operator may taint the others. That it is closed outlives a restart, and so does since when those
+ * are unhealthy that are NoExecute, or held back by it; another boot forgets both.
  */
 #ifndef DEVICEMGR_BOOKS_TAINTED_H
 #define DEVICEMGR_BOOKS_TAINTED_H
@@ -36,12 +37,11 @@ struct settings_taint {
     uint64_t added_ms;
 };
 
-/* What comes of the health of a resource's devices, besides those that are NoExecute, which outlive
- * a restart (struct resource). */
+/* What comes of the health of a resource's devices, besides those that are NoExecute, and that it is
+ * closed, which outlive a restart (struct resource). */
 struct health_guard {
     char *resource;
-    size_t held_back; /* those that would be besides */
-    bool closed;
+    size_t held_back;   /* those that would be besides */
     uint64_t usable_ms; /* since when its plugin is connected; UINT64_MAX: it is not */
     uint64_t changes;   /* of its devices, at the last look */
     uint64_t next_ms;   /* another look is due then */

@@ -30,6 +30,15 @@ const struct device *devices_find(const struct devices *devices, const char *id)
     return device;
 }
 
+void devices_set_since(struct devices *devices, const char *id, uint64_t since_ms)
+{
+    struct device *device;
+
+    HASH_FIND_STR(devices->by_id, id, device);
+    if (device)
+        device->since_ms = since_ms;
+}
+
 _Static_assert(offsetof(struct device, id) == 0, "ids_place() takes it for its id");
 
 size_t devices_place(const struct devices *devices, const char *id, bool behind)

@@ -62,6 +62,8 @@ void devices_fini(struct devices *devices);
  * set). */
 bool devices_update(struct devices *devices, uint64_t now_ms, const struct device_entry *entries,
                     size_t entries_len, struct devices_change *change);
+/* When the health of one that is listed became what it is, where that is known of before. */
+void devices_set_since(struct devices *devices, const char *id, uint64_t since_ms);
 /* NULL: not listed. */
 const struct device *devices_find(const struct devices *devices, const char *id);
 /* Of the first in `items` that does not come before `id`, and, with `behind`, is not it either. */

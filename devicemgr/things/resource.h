@@ -53,6 +53,7 @@ struct resource {
     struct prefer_rest prefer_rest; /* prefer.c's */
     bool stored;                    /* the store may have a row of it; checkpoint.c's */
     struct ids no_execute; /* devices that are tainted so by their health, sorted; tainted.c's */
+    bool health_closed;    /* no others become so; likewise */
     bool planting_logged;  /* that its plugin's options have annotations of ours */
     UT_hash_handle hh;
 };

@@ -48,6 +48,7 @@ static int read_nodes(const struct reading *at, const json_t *list, Checkpoint__
     return 0;
 }
 
+/* Earlier releases wrote no unhealthySinceMs. */
 static int read_devices(const struct reading *at, const json_t *list, struct devices *devices)
 {
     size_t i;
@@ -61,15 +62,18 @@ static int read_devices(const struct reading *at, const json_t *list, struct dev
     {
         Checkpoint__V1__Device *device = &devices->v[i];
         const json_t *nodes;
+        json_int_t since = 0;
         int healthy;
 
         checkpoint__v1__device__init(device);
         devices->pointers[i] = device;
         devices->len++;
-        if (reading_unpack(at, one, "{s:s, s:b, s:o}", "id", &device->id, "healthy", &healthy,
-                           "numaNodes", &nodes) < 0 ||
+        if (reading_unpack(at, one, "{s:s, s:b, s:o, s?I}", "id", &device->id, "healthy", &healthy,
+                           "numaNodes", &nodes, "unhealthySinceMs", &since) < 0 ||
+            reading_number_from_0(at, since, INT64_MAX, "unhealthySinceMs") < 0 ||
             read_nodes(at, nodes, device) < 0)
             return -1;
+        device->unhealthy_since_ms = (uint64_t)since;
         device->healthy = healthy;
     }
     return 0;
@@ -85,7 +89,7 @@ static int read_away(const struct reading *at, const json_t *since, Checkpoint__
     return 0;
 }
 
-/* Earlier releases wrote neither of the two. */
+/* Earlier releases wrote neither of the two, nor healthClosed. */
 static int read_no_execute(const struct reading *at, const json_t *ids, const json_t *boot,
                            Checkpoint__V1__Resource *row)
 {
@@ -101,15 +105,16 @@ static int read_resource(const struct reading *at, json_t *value)
     Checkpoint__V1__Resource row = CHECKPOINT__V1__RESOURCE__INIT;
     struct devices devices = {0};
     const json_t *socket, *list, *reason, *since, *boot, *no_execute = NULL, *no_boot = NULL;
-    int start, preferred, away, rc;
+    int start, preferred, away, closed = 0, rc;
 
-    rc =
-        reading_unpack(at, value, "{s:s, s:o, s:b, s:b, s:o, s:b, s:o, s:o, s:o, s?o, s?o}", "name",
-                       &row.name, "socket", &socket, "preStart", &start, "preferred", &preferred,
-                       "devices", &list, "away", &away, "awayFor", &reason, "awaySinceMs", &since,
-                       "awayBoot", &boot, "noExecute", &no_execute, "noExecuteBoot", &no_boot);
+    rc = reading_unpack(at, value, "{s:s, s:o, s:b, s:b, s:o, s:b, s:o, s:o, s:o, s?o, s?o, s?b}",
+                        "name", &row.name, "socket", &socket, "preStart", &start, "preferred",
+                        &preferred, "devices", &list, "away", &away, "awayFor", &reason,
+                        "awaySinceMs", &since, "awayBoot", &boot, "noExecute", &no_execute,
+                        "noExecuteBoot", &no_boot, "healthClosed", &closed);
     if (rc < 0)
         return rc;
+    row.health_closed = closed;
     row.pre_start_required = start;
     row.get_preferred_allocation_available = preferred;
     row.stopped = away;

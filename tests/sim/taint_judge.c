@@ -366,18 +366,13 @@ static void check_closed(const struct taint_world *t, size_t resource, struct tw
 static void note_closed(const struct taint_world *t, size_t resource, struct tw_plugin *plugin)
 {
     bool closed = plugin->closed;
-    size_t going = 0, surely = 0;
+    size_t waiting = 0;
 
-    for (size_t i = 0; i < taint_resource_devices(resource); i++) {
-        const struct tw_device *device = &plugin->devices[i];
-
-        going += device->goes && !device->said_healthy;
-        surely += device->goes && !device->said_healthy && plugin->endpoint &&
-                  taint_unhealthy_for_long(t, plugin, device);
-    }
-    if (going == 0)
+    for (size_t i = 0; i < taint_resource_devices(resource); i++)
+        waiting += plugin->devices[i].waits && !plugin->devices[i].said_healthy;
+    if (waiting == 0)
         plugin->closed = false;
-    if (!plugin->closed && t->unhealthy_after_ms > 0 && surely > most_by_health(resource)) {
+    if (!plugin->closed && taint_plugin_closes(t, resource)) {
         plugin->closed = true;
         plugin->emptied = 0;
     }

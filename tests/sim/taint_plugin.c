@@ -73,25 +73,63 @@ static void note_recovered(struct tw_device *device)
 {
     if (!device->goes)
         return;
-    device->goes = device->carried = false;
+    device->goes = device->waits = device->carried = false;
     device->recovered = true;
+}
+
+bool taint_plugin_closes(const struct taint_world *t, size_t resource)
+{
+    const struct tw_plugin *plugin = &t->plugins[resource];
+    size_t surely = 0;
+
+    for (size_t i = 0; i < RESOURCES[resource].devices; i++) {
+        const struct tw_device *device = &plugin->devices[i];
+
+        surely += device->goes && !device->said_healthy && plugin->endpoint &&
+                  taint_unhealthy_for_long(t, plugin, device);
+    }
+    return t->unhealthy_after_ms > 0 && surely > most_by_health(resource);
+}
+
+static struct tw_kept kept_of(const struct taint_world *t, const struct tw_plugin *plugin,
+                              const struct tw_device *device)
+{
+    bool acts = device->goes && !plugin->storm && plugin->endpoint &&
+                taint_unhealthy_for_long(t, plugin, device);
+
+    if (device->said_healthy)
+        return (struct tw_kept){0};
+    return (struct tw_kept){.since_ms = acts || plugin->closed_in_commit ? device->since_ms : 0,
+                            .from_ms = device->from_ms,
+                            .waits = device->waits};
 }
 
 void taint_plugin_carried(struct taint_world *t, const char *resource)
 {
-    struct tw_plugin *plugin = &t->plugins[taint_resource_find(resource)];
+    size_t number = taint_resource_find(resource);
+    struct tw_plugin *plugin = &t->plugins[number];
 
-    for (size_t i = 0; i < TW_DEVICES_MAX; i++)
-        plugin->devices[i].carried = plugin->devices[i].recovered;
+    taint_plugins_age(t);
+    plugin->closed_in_commit = plugin->closed || taint_plugin_closes(t, number);
+    for (size_t i = 0; i < TW_DEVICES_MAX; i++) {
+        struct tw_device *device = &plugin->devices[i];
+
+        device->carried = device->recovered;
+        device->in_commit = kept_of(t, plugin, device);
+    }
 }
 
 void taint_plugin_stored(struct taint_world *t, const char *resource)
 {
     struct tw_plugin *plugin = &t->plugins[taint_resource_find(resource)];
 
+    plugin->closed_in_store = plugin->closed_in_commit;
     for (size_t i = 0; i < TW_DEVICES_MAX; i++) {
-        if (plugin->devices[i].carried)
-            plugin->devices[i].recovered = plugin->devices[i].carried = false;
+        struct tw_device *device = &plugin->devices[i];
+
+        device->in_store = device->in_commit;
+        if (device->carried)
+            device->recovered = device->carried = false;
     }
 }
 
@@ -108,7 +146,8 @@ static void note_list(struct taint_world *t, size_t resource)
             note_recovered(device);
         } else if (device->said_healthy || device->since_ms == 0) {
             device->since_ms = t->now_ms;
-            device->from_ms = plugin->listed_ms == t->now_ms ? plugin->lost_ms : t->now_ms;
+            if (device->said_healthy || device->from_ms == 0)
+                device->from_ms = plugin->listed_ms == t->now_ms ? plugin->lost_ms : t->now_ms;
         }
         device->said_healthy = device->healthy;
         unhealthy += !device->healthy;
@@ -156,7 +195,7 @@ void taint_plugins_age(struct taint_world *t)
 
             if (t->unhealthy_after_ms > 0 && !device->said_healthy &&
                 t->now_ms >= from_ms + t->unhealthy_after_ms)
-                device->goes = true;
+                device->goes = device->waits = true;
         }
     }
 }
@@ -214,15 +253,18 @@ void taint_plugins_shim_started(struct taint_world *t)
         if (plugin->endpoint)
             note_lost(t, plugin);
         plugin->dialled = 0;
-        plugin->closed = false; /* which is not stored */
+        plugin->closed = plugin->closed_in_store;
+        plugin->acting = ~0u; /* those that are in the store */
         plugin->lost_ms = t->now_ms;
         for (size_t i = 0; i < TW_DEVICES_MAX; i++) {
             struct tw_device *device = &plugin->devices[i];
 
-            device->since_ms = device->from_ms = 0;
+            device->since_ms = device->in_store.since_ms;
+            device->from_ms = device->in_store.from_ms;
+            device->waits = device->in_store.waits;
             device->goes = device->goes || device->recovered;
-            if (device->recovered) /* nobody knows any more that it was said to be healthy */
-                device->said_healthy = false;
+            if (device->recovered || device->in_store.from_ms > 0)
+                device->said_healthy = false; /* nobody knows any more that it was said to be */
             device->recovered = device->carried = false;
         }
     }

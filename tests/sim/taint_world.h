@@ -156,14 +156,24 @@ struct tw_facts {
     struct tw_rule rules[TW_RULES];
 };
 
+/* What a row has of a device that is unhealthy. */
+struct tw_kept {
+    uint64_t since_ms; /* surely; 0: it may have nothing */
+    uint64_t from_ms;  /* not before that; 0: it has nothing */
+    bool waits;
+};
+
 struct tw_device {
     bool healthy;      /* truly */
     bool said_healthy; /* as the shim was told last, in any life */
-    uint64_t since_ms; /* that it was told to be unhealthy, in this life; 0: it was not yet */
+    uint64_t since_ms; /* that it was told to be unhealthy, as far as that is known in this life; 0:
+                        * it is not yet */
     uint64_t from_ms;  /* when it was last known to be healthy, at the latest */
     bool goes;         /* it has been for long enough while its plugin was connected */
-    bool recovered;    /* it went, and is healthy since, which is not stored yet */
-    bool carried;      /* the commit under way has that */
+    bool waits;        /* and that is surely known in this life */
+    struct tw_kept in_commit, in_store;
+    bool recovered; /* it went, and is healthy since, which is not stored yet */
+    bool carried;   /* the commit under way has that */
 };
 
 struct tw_plugin {
@@ -173,7 +183,8 @@ struct tw_plugin {
     uint64_t listed_ms; /* since when it is connected */
     uint64_t lost_ms;   /* when it was there last */
     bool storm;         /* more than a quarter was unhealthy, and some is since */
-    bool closed;      /* more were for so long, and some is since: no others make pods go for it */
+    bool closed; /* more were for so long, and some is since: no others make pods go for it */
+    bool closed_in_commit, closed_in_store;
     unsigned emptied; /* devices whose pods have gone for their health alone since then */
     unsigned acting;  /* those that are NoExecute for it, then and since */
     struct tw_device devices[TW_DEVICES_MAX];
@@ -362,6 +373,8 @@ void taint_plugin_carried(struct taint_world *t, const char *resource);
 void taint_plugin_stored(struct taint_world *t, const char *resource);
 /* What time alone has made of unhealthy devices. */
 void taint_plugins_age(struct taint_world *t);
+/* More than a quarter is unhealthy for so long. */
+bool taint_plugin_closes(const struct taint_world *t, size_t resource);
 
 /* ---- taint_pod.c ---- */
 

@@ -664,6 +664,37 @@ static void what_was_unhealthy_is_so_after_a_restart(void **state)
     assert_false(is_asked(w, "u1"));
 }
 
+static void how_long_it_is_tolerated_outlives_a_restart(void **state)
+{
+    struct world *w = *state;
+    uint64_t endpoint;
+
+    w->tolerations =
+        "[{\"operator\":\"Exists\",\"effect\":\"NoExecute\",\"tolerationSeconds\":300}]";
+    w->settings.taint_unhealthy_after_ms = 60000;
+    devicemgr_set_settings(w->mgr, w->now_ms, &w->settings);
+    endpoint = u1_has_g0(w, "g0 g1");
+    plugin_list(w, endpoint, "g0! g1");
+    pass(w, 100000);
+    settle(w);
+    world_restart(w);
+    runtime_listed(w, "u1/main");
+    plugin_back(w, "g0! g1");
+    settle(w);
+    pass(w, 199999);
+    settle(w);
+    assert_false(is_asked(w, "u1"));
+    pass(w, 1);
+    settle(w);
+    assert_true(is_asked(w, "u1"));
+    world_restart(w);
+    runtime_listed(w, "u1/main");
+    settle(w);
+    assert_true(is_asked(w, "u1"));
+    assert_int_equal(w->mgr->evicts.taken_back, 0);
+    w->tolerations = NULL;
+}
+
 /* ---- claims ---- */
 
 /* "u0" to "uN-1" are here, but for each third: every ninth pod is not known, every other ninth has
@@ -1576,6 +1607,7 @@ int main(void)
         TEST(an_unhealthy_device_moves_its_pods_on, evict_setup),
         TEST(settings_that_evict_for_health_no_more_spare_them, evict_setup),
         TEST(what_was_unhealthy_is_so_after_a_restart, evict_setup),
+        TEST(how_long_it_is_tolerated_outlives_a_restart, evict_setup),
         TEST(all_but_stale_holders_go_each_once, claim_setup),
         TEST(what_the_cluster_evicts_is_not_evicted_twice, claim_setup),
         TEST(what_it_does_not_see_is, claim_setup),

@@ -92,6 +92,46 @@ static void a_stop_time_is_that_of_its_boot(void **state)
     }
 }
 
+static void since_when_it_is_unhealthy_is_of_its_boot(void **state)
+{
+    static const struct {
+        bool closed, no_execute;
+        const char *boot_id;
+        uint64_t now_ms, since_ms;
+    } cases[] = {
+        {true, false, "boot-1", 900, 5},    {false, true, "boot-1", 900, 5},
+        {true, false, "boot-1", 3, 3},      {true, true, "boot-2", 900, 900},
+        {false, false, "boot-1", 900, 900}, /* it is for nobody */
+    };
+    struct device_entry entries[] = {{"g0", true, NULL, 0}, {"g1", false, NULL, 0}};
+    struct devices_change change;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct resource *table = NULL, *resource = resources_add(&table, GPU);
+        bool is_boot = strcmp(cases[i].boot_id, "boot-1") == 0;
+        struct devicemgr_record record;
+        uint8_t *bytes;
+        size_t len;
+
+        devices_update(&resource->devices, 5, entries, 2, &change);
+        resource->health_closed = cases[i].closed;
+        if (cases[i].no_execute)
+            ids_add(&resource->no_execute, "g1");
+        bytes = record_of_resource(resource, "boot-1", &len);
+        resources_remove(&table, resource);
+        record = row(DEVICEMGR_RECORD_RESOURCE, GPU, "", "", bytes, len);
+        assert_int_equal(
+            record_restore_resource(&table, cases[i].now_ms, cases[i].boot_id, &record), 0);
+        assert_int_equal(table->health_closed, cases[i].closed && is_boot);
+        assert_int_equal(table->no_execute.len, cases[i].no_execute && is_boot);
+        assert_int_equal(devices_find(&table->devices, "g1")->since_ms, cases[i].since_ms);
+        assert_int_equal(devices_find(&table->devices, "g0")->since_ms, cases[i].now_ms);
+        resources_remove(&table, table);
+        free(bytes);
+    }
+}
+
 static void every_cut_of_a_resource_is_refused_or_harmless(void **state)
 {
     struct device_entry entry = {"g0", true, NULL, 0};
@@ -900,6 +940,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_resource_comes_back_as_it_was),
         cmocka_unit_test(a_stop_time_is_that_of_its_boot),
+        cmocka_unit_test(since_when_it_is_unhealthy_is_of_its_boot),
         cmocka_unit_test(every_cut_of_a_resource_is_refused_or_harmless),
         cmocka_unit_test(resource_rows_that_break_a_rule_are_refused),
         cmocka_unit_test(no_more_resources_come_back_than_there_may_be),

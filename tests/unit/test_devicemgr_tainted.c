@@ -18,9 +18,8 @@ static void taint(struct world *w, uint64_t number, const char *id, const char *
     devicemgr_run(w->mgr);
 }
 
-static void tainted(struct world *w, const char *id, const char *text)
+static void all_stored(struct world *w)
 {
-    taint(w, 900, id, text);
     ignore_all(w);
     while (w->pending) {
         committed(w);
@@ -28,15 +27,17 @@ static void tainted(struct world *w, const char *id, const char *text)
     }
 }
 
+static void tainted(struct world *w, const char *id, const char *text)
+{
+    taint(w, 900, id, text);
+    all_stored(w);
+}
+
 static void untainted(struct world *w, const char *id, const char *text)
 {
     devicemgr_untaint(w->mgr, w->now_ms, 901, GPU, id, text);
     devicemgr_run(w->mgr);
-    ignore_all(w);
-    while (w->pending) {
-        committed(w);
-        ignore_all(w);
-    }
+    all_stored(w);
 }
 
 static bool put(void *user, const struct taint *taint)
@@ -531,6 +532,70 @@ static void nor_once_its_plugin_was_away(void **state)
     assert_int_equal(held_back(w), 6);
 }
 
+/* Nor for another daemon. */
+static void nor_once_it_was_restarted(void **state)
+{
+    static const char *const mended = "g0 g1 g2! g3! g4! g5! g6! g7!";
+    struct world *w = *state;
+    uint64_t endpoint = gpus_up(w, "g0 g1 g2 g3 g4 g5 g6 g7");
+
+    plugin_list(w, endpoint, "g0! g1! g2! g3! g4! g5! g6! g7!");
+    pass(w, 60000);
+    assert_int_equal(acting(w, "NoExecute"), 2);
+    assert_int_equal(logged(w, "for so long"), 1);
+    plugin_list(w, endpoint, mended);
+    all_stored(w);
+    world_restart(w);
+    ignore_all(w);
+    plugin_back(w, mended);
+    assert_int_equal(held_back(w), 6);
+    pass(w, 600000);
+    assert_int_equal(acting(w, "NoExecute"), 0);
+    assert_int_equal(acting(w, "NoSchedule held back"), 6);
+    assert_int_equal(held_back(w), 6);
+    assert_int_equal(logged(w, "for so long"), 0); /* that was said */
+    w->settings.boot_id = "another";
+    all_stored(w);
+    world_restart(w);
+    ignore_all(w);
+    plugin_back(w, mended);
+    assert_int_equal(held_back(w), 0);
+    pass(w, 60000);
+    assert_int_equal(acting(w, "NoExecute"), 2);
+}
+
+/* What waits later, or no more, is known to the next daemon, too; what is unhealthy for a while only
+ * costs no row. */
+static void who_is_held_back_is_stored(void **state)
+{
+    struct world *w = *state;
+    uint64_t endpoint = gpus_up(w, "g0 g1 g2 g3");
+
+    plugin_list(w, endpoint, "g0! g1! g2 g3");
+    pass(w, 60000);
+    assert_int_equal(held_back(w), 1);
+    plugin_list(w, endpoint, "g0 g1! g2 g3");
+    all_stored(w);
+    plugin_list(w, endpoint, "g0 g1! g2 g3!");
+    plugin_list(w, endpoint, "g0 g1! g2 g3");
+    plugin_list(w, endpoint, "g0 g1! g2 g3!");
+    assert_null(w->pending);
+    pass(w, 60000);
+    assert_int_equal(held_back(w), 2);
+    plugin_list(w, endpoint, "g0 g1 g2 g3!");
+    assert_int_equal(held_back(w), 1);
+    all_stored(w);
+    world_restart(w);
+    ignore_all(w);
+    plugin_back(w, "g0 g1! g2 g3!");
+    assert_int_equal(held_back(w), 1);
+    plugin_list(w, w->endpoint, "g0 g1! g2 g3"); /* it opens: the other one begins anew */
+    pass(w, 59999);
+    assert_int_equal(acting(w, "NoExecute"), 0);
+    pass(w, 1);
+    assert_int_equal(acting(w, "NoExecute"), 1);
+}
+
 static void at_least_one_may(void **state)
 {
     struct world *w = *state;
@@ -719,6 +784,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(no_more_than_a_quarter_at_a_time, health_setup,
                                         world_teardown),
         cmocka_unit_test_setup_teardown(nor_once_its_plugin_was_away, health_setup, world_teardown),
+        cmocka_unit_test_setup_teardown(nor_once_it_was_restarted, health_setup, world_teardown),
+        cmocka_unit_test_setup_teardown(who_is_held_back_is_stored, health_setup, world_teardown),
         cmocka_unit_test_setup_teardown(at_least_one_may, health_setup, world_teardown),
         cmocka_unit_test_setup_teardown(a_list_goes_on_behind_each_of_its_rows, health_setup,
                                         world_teardown),

@@ -21,13 +21,15 @@ static const char TEXT[] =
     "{\"format\": \"cri-device-shim/checkpoint/v1\", \"schemaVersion\": 1, \"sound\": true,"
     " \"resources\": [{\"name\": \"v.com/gpu\", \"socket\": \"gpu.sock\", \"preStart\": true,"
     "  \"preferred\": true, \"devices\": [{\"id\": \"g0\", \"healthy\": true, \"numaNodes\": [0, "
-    "1]},"
-    "   {\"id\": \"g\\u00e4\", \"healthy\": false, \"numaNodes\": []}], \"away\": true,"
+    "1], \"unhealthySinceMs\": 0},"
+    "   {\"id\": \"g\\u00e4\", \"healthy\": false, \"numaNodes\": [],"
+    "    \"unhealthySinceMs\": 9}], \"away\": true,"
     "  \"awayFor\": \"it ended\", \"awaySinceMs\": 12345, \"awayBoot\": \"a-boot\","
-    "  \"noExecute\": [\"g1\"], \"noExecuteBoot\": \"a-boot\"},"
+    "  \"noExecute\": [\"g1\"], \"noExecuteBoot\": \"a-boot\", \"healthClosed\": true},"
     "  {\"name\": \"v.com/nic\", \"socket\": null, \"preStart\": false, \"preferred\": false,"
     "   \"devices\": [], \"away\": false, \"awayFor\": null, \"awaySinceMs\": null,"
-    "   \"awayBoot\": null, \"noExecute\": [], \"noExecuteBoot\": null}],"
+    "   \"awayBoot\": null, \"noExecute\": [], \"noExecuteBoot\": null,"
+    "   \"healthClosed\": false}],"
     " \"allocations\": [{\"podUid\": \"p\", \"container\": \"main\", \"resource\": \"v.com/gpu\","
     "  \"ids\": [\"g0\", \"g1\"], \"chosenBy\": \"shim\", \"optionsCached\": false,"
     "  \"optionsBoot\": null},"
@@ -129,12 +131,20 @@ static json_t *back(const struct document *document)
 /* What earlier releases did not write, of that which has `beside`; and what it is without it. */
 static const struct later {
     const char *beside, *key, *value;
-} LATER[] = {{"users", "unanswered", "false"}, {"users", "moved", "false"},
-             {"users", "alone", "false"},      {"users", "former", "[]"},
-             {"preStart", "noExecute", "[]"},  {"preStart", "noExecuteBoot", "null"},
-             {"asks", "earlierBoot", "false"}, {"asker", "askedMs", "0"},
-             {"asker", "orLess", "false"},     {"asker", "told", "false"},
-             {"asks", "orderGraceMs", "0"},    {"pod", "podUid", "null"},
+} LATER[] = {{"users", "unanswered", "false"},
+             {"users", "moved", "false"},
+             {"users", "alone", "false"},
+             {"users", "former", "[]"},
+             {"preStart", "noExecute", "[]"},
+             {"preStart", "noExecuteBoot", "null"},
+             {"preStart", "healthClosed", "false"},
+             {"numaNodes", "unhealthySinceMs", "0"},
+             {"asks", "earlierBoot", "false"},
+             {"asker", "askedMs", "0"},
+             {"asker", "orLess", "false"},
+             {"asker", "told", "false"},
+             {"asks", "orderGraceMs", "0"},
+             {"pod", "podUid", "null"},
              {"pod", "former", "false"}};
 #define LATER_LEN (sizeof LATER / sizeof LATER[0])
 
