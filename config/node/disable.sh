@@ -1,4 +1,4 @@
-# shellcheck shell=bash disable=SC2154 # what node.sh and its files share
+# shellcheck shell=bash disable=SC2034,SC2154 # what node.sh and its files share
 # The way back: the node as it was before, for node.sh to source.
 
 # What has the node use the shim; --files: and the files themselves, settings among them.
@@ -30,8 +30,8 @@ check_kubelet_without() {
     fi
 }
 
-# pod_name UID: as the kubelet names the directory of its logs, which goes with the pod. 1: gone. Its own of pods, like
-# the one in which it looks for drivers, is in its --root-dir.
+# pod_name UID: as the kubelet names the directory of its logs, which goes with the pod. 1: gone. Its own
+# of pods, like the one in which it looks for drivers, is in its --root-dir.
 pod_name() {
     local dir name logs=/var/log/pods pods=${kubelet_registry_dir%/*}/pods
     for dir in "$logs"/*_"$1"; do
@@ -81,8 +81,8 @@ find_tokens() {
     done <<<"$list"
 }
 
-# Those that have some by annotation, of which the kubelet knows nothing: only the daemon does. Where nothing of it
-# runs, and the kubelet has its runtime without it, there is nothing more to lose.
+# Those that have some by annotation, of which the kubelet knows nothing: only the daemon does. Where
+# nothing of the shim runs, and the kubelet has its runtime without it, there is nothing more to lose.
 find_chosen() {
     local list pod_namespace pod container resource name
     any_runs || is_changed "$kubelet_drop_in" || return 0
@@ -116,8 +116,8 @@ check_tokens() {
     fi
 }
 
-# What it answers the kubelet is a token, which the runtime does not know: a pod that is admitted by it, and made without
-# the shim, would run without its devices. Who was admitted before the kubelet has noted by now.
+# What it answers the kubelet is a token, which no runtime knows: a pod that is admitted by it, and made
+# without the shim, would run without its devices. Who was admitted before the kubelet has noted by now.
 stop_bridge() {
     is_live && is_active "$bridge_unit" || return 0
     note_restarted "$bridge_unit"
@@ -157,7 +157,8 @@ is_installed() {
     [ "$with_files" = yes ] || [ ${#change_paths[@]} -gt 0 ] || any_runs
 }
 
-# The bridge first, which would have pods admitted that need the shim; then the kubelet, while that still serves it.
+# The bridge first, which would have pods admitted that need the shim; then the kubelet, while that still
+# serves it.
 run_disable() {
     check_drop_in
     plan_disable
@@ -184,7 +185,7 @@ run_disable() {
     tell_logind
     control daemon-reload
     [ "$dry_run" = no ] || return 0
-    restarted=()
+    restarted=() # from here on nothing of it is started again
     store_close
     if is_live; then
         rm -rf /run/cri-device-shim "${kubelet_plugin_dir:?}/cri-device-shim"

@@ -192,9 +192,9 @@ plan_install() {
 
 # ---- doing it ----
 
-# apply_changes yes|no: all but the kubelet's, or only the kubelet's. Its drop-in is one, and the link by which the bridge is
-# started at boot, which is not there without that: a node that loses its power in between shows no devices to a kubelet
-# without the shim.
+# apply_changes yes|no: all but the kubelet's, or only the kubelet's. These are its drop-in, and the link by
+# which the bridge is started at boot, which is not there without that: a node that loses its power in
+# between shows no devices to a kubelet without the shim.
 apply_changes() {
     local i path these=() of_kubelet=("$kubelet_drop_in" "$(wants_link "$bridge_unit")")
     [ "$dry_run" = no ] || return 0

@@ -156,8 +156,8 @@ lock_node() {
     flock -w 300 8 || die "another change of this node has been under way for five minutes"
 }
 
-# What is left in /usr/local from before the package, and comes first in PATH, knows nothing of the package's units: it
-# would stop none of them, and put its own in their place.
+# What is left in /usr/local from before the package, and comes first in PATH, knows nothing of the package's
+# units: it would stop none of them, and put its own in their place.
 check_package() {
     [ -z "$package_units" ] && [ "$prefix" != /usr ] && [ -n "${running[/usr/bin/cri-device-shim]:-}" ] || return 0
     ! exists "$root/usr/bin/cri-device-shimctl" ||
@@ -165,8 +165,8 @@ check_package() {
             "what is in $prefix/bin from before"
 }
 
-# Whether nothing has started it before this run: its unit comes, or it did not run, and the link that would have it
-# started comes. That one may have been taken away, with all of it stopped, as in an emergency (config/OPERATIONS.md).
+# Whether nothing has started it before this run: its unit comes, or it did not run, and the link comes that
+# has it started. Somebody may have taken that away, and stopped all, as in an emergency (config/OPERATIONS.md).
 is_new() {
     [ "$verb" != disable ] || return 1
     is_coming "$unit_dir/$1" || { [[ " ${idle[*]} " == *" $1 "* ]] && is_coming "$(wants_link "$1")"; }

@@ -72,8 +72,8 @@ claim_links() {
     done
 }
 
-# claim_unit PATH: one with other programs than the package's, of which nothing is noted, is of an install from before it:
-# systemd would take it for the package's, and those programs are to be removed.
+# claim_unit PATH: one with other programs than the package's, of which nothing is noted, is of an install
+# from before it: systemd would prefer it to the package's, and those programs are to be removed.
 claim_unit() {
     [ -z "${installed[$1]:-}" ] && [ -f "$root$1" ] || return 0
     if grep -q '^ExecStart=/' "$root$1" && ! grep -q "^ExecStart=$prefix/bin/" "$root$1"; then claim "$1"; fi
