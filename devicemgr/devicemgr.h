@@ -237,8 +237,8 @@ struct devicemgr_create {
 };
 
 /*
- * A CreateContainer is to be decided. False: it asks for no device, and names none of a claim that
- * is known (dra.h): forward it untouched, no verdict comes. True: a verdict for `create` (the
+ * A CreateContainer is to be decided. False: it asks for no device, and names none that a claim has
+ * or had (dra.h): forward it untouched, no verdict comes. True: a verdict for `create` (the
  * caller's number, unique until it is refused, cancelled or answered) will come through the port. A
  * pending create of the same container is refused ABORTED: the client's retry takes it over.
  */

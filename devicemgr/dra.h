@@ -148,7 +148,9 @@ void devicemgr_claim_answered(struct devicemgr *mgr, uint64_t now_ms, uint64_t c
  * else it is looked up again later. */
 void devicemgr_claim_in_use(struct devicemgr *mgr, uint64_t now_ms, uint64_t call);
 
-/* ---- containers that are made with a claim's devices: devicemgr_create() has their CDI names ---- */
+/* ---- containers that are made with a claim's devices: devicemgr_create() has their CDI names ----
+ * Of what a claim had before a kubelet may name some yet: the verdict has others in their place
+ * (rules/lapsed.h). */
 
 /* What the runtime makes of CDI devices in a request. */
 enum devicemgr_cdi {

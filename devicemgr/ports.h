@@ -36,14 +36,26 @@ struct devicemgr_record {
     size_t value_bytes;
 };
 
+/* A CDI name of a request, and what goes on in its place, wherever it stands there; none:
+ * nothing. */
+struct devicemgr_rename {
+    const char *name;
+    const char *const *to;
+    size_t to_len;
+};
+
 /* How a held or intercepted CreateContainer goes on. */
 struct devicemgr_verdict {
     int code;             /* 0: forward; else the gRPC code of the refusal */
     const char *message;  /* of a refusal; NULL when forwarded */
     const char *resource; /* which it is for; NULL: not for one */
     uint64_t held_ms;     /* for so long it waited for the world to change; 0: not at all */
-    /* Merged runtime options to put in front; NULL: forward the request untouched. */
+    /* Merged runtime options to put in front; NULL: there are none. Without these and the next the
+     * request is forwarded untouched. */
     const V1beta1__ContainerAllocateResponse *options;
+    /* Of CDI names that are not what its claims have any more (dra.h). */
+    const struct devicemgr_rename *renames;
+    size_t renames_len;
 };
 
 /* Who asks for a pod's end, where that is a taint of its device. */

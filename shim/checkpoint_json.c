@@ -149,28 +149,33 @@ static json_t *user_of(const Checkpoint__V1__ClaimUser *user)
     return one;
 }
 
-static json_t *former_of(const Checkpoint__V1__ClaimDevice *device)
+static json_t *claim_device_of(const Checkpoint__V1__ClaimDevice *device)
 {
-    json_t *one = must(json_object()), *cdi = must(json_array());
+    json_t *one = must(json_object()), *cdi = must(json_array()), *requests = must(json_array());
 
     for (size_t i = 0; i < device->n_cdi; i++)
         json_value_append(cdi, json_value_text(device->cdi[i]));
+    for (size_t i = 0; i < device->n_requests; i++)
+        json_value_append(requests, json_value_text(device->requests[i]));
     json_value_set(one, "pool", json_value_text(device->pool));
     json_value_set(one, "device", json_value_text(device->device));
     json_value_set(one, "shareId", json_value_text_or_null(device->share_id));
     json_value_set(one, "cdi", cdi);
+    json_value_set(one, "requests", requests);
     return one;
 }
 
 static void put_claim(json_t *one, const ProtobufCMessage *message)
 {
     const Checkpoint__V1__Claim *row = (const Checkpoint__V1__Claim *)message;
-    json_t *users = must(json_array()), *former = must(json_array());
+    json_t *users = must(json_array()), *former = must(json_array()), *lapsed = must(json_array());
 
     for (size_t i = 0; i < row->n_users; i++)
         json_value_append(users, user_of(row->users[i]));
     for (size_t i = 0; i < row->n_former; i++)
-        json_value_append(former, former_of(row->former[i]));
+        json_value_append(former, claim_device_of(row->former[i]));
+    for (size_t i = 0; i < row->n_lapsed; i++)
+        json_value_append(lapsed, claim_device_of(row->lapsed[i]));
     json_value_set(one, "uid", json_value_text(row->uid));
     json_value_set(one, "driver", json_value_text(row->driver));
     json_value_set(one, "namespace", json_value_text_or_null(row->namespace_));
@@ -184,6 +189,7 @@ static void put_claim(json_t *one, const ProtobufCMessage *message)
     json_value_set(one, "alone", json_boolean(row->alone));
     json_value_set(one, "users", users);
     json_value_set(one, "former", former);
+    json_value_set(one, "lapsed", lapsed);
     json_value_set(one, "preparedMs",
                    row->prepared_ms > 0 ? json_value_number(row->prepared_ms) : json_null());
     json_value_set(one, "preparedBoot", json_value_text_or_null(row->boot_id));

@@ -102,6 +102,7 @@ static void action_free(struct action *action)
     ids_fini(&action->ids);
     ids_fini(&action->must_include);
     options_free(action->options);
+    renames_fini(&action->renames);
     rows_free(action->rows, action->rows_len);
     free(action->event);
     free(action->about);
@@ -139,13 +140,23 @@ static void commit(const struct action *action, const struct devicemgr_ports *po
 
 static void verdict(const struct action *action, const struct devicemgr_ports *ports, void *user)
 {
+    size_t len = action->renames.len;
+    struct devicemgr_rename *renames = len > 0 ? mem_alloc(len, sizeof *renames) : NULL;
     struct devicemgr_verdict verdict = {.code = action->code,
                                         .message = action->text,
                                         .resource = action->resource,
                                         .held_ms = action->held_ms,
-                                        .options = action->options};
+                                        .options = action->options,
+                                        .renames = renames,
+                                        .renames_len = len};
 
+    for (size_t i = 0; i < len; i++) {
+        const struct rename *is = &action->renames.v[i];
+
+        renames[i] = (struct devicemgr_rename){is->name, (const char *const *)is->to.v, is->to.len};
+    }
     ports->verdict(user, action->subject, &verdict);
+    free(renames);
 }
 
 static void steered(const struct action *action, const struct devicemgr_ports *ports, void *user)

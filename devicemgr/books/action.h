@@ -6,6 +6,7 @@
 
 #include "devicemgr/ports.h"
 #include "devicemgr/things/ids.h"
+#include "devicemgr/things/renames.h"
 
 /* One per port, with what is filled in besides the subject, and one that was called off. */
 enum action_kind {
@@ -25,7 +26,7 @@ enum action_kind {
     ACTION_STOP_SANDBOX, /* text: the sandbox's id */
     ACTION_EVICT_POD,    /* eviction */
     ACTION_EVICT_CANCEL,
-    ACTION_VERDICT,           /* code, text, resource, held_ms, options */
+    ACTION_VERDICT,           /* code, text, resource, held_ms, options, renames */
     ACTION_PREFERRED,         /* ids */
     ACTION_EVENT,             /* event; no subject */
     ACTION_STEERED,           /* code, changed, text */
@@ -66,6 +67,7 @@ struct action {
     struct ids ids;
     struct ids must_include;
     V1beta1__ContainerAllocateResponse *options;
+    struct renames renames;
     struct action_row *rows;
     size_t rows_len;
     struct devicemgr_event *event; /* in one piece with all it points to; with the next */

@@ -55,14 +55,14 @@ int record_restore_driver(struct drivers *drivers, uint64_t now_ms,
 /* ---- claim ---- */
 
 /* The caller frees it and the first of it: they are one after the other. NULL: there is none. */
-static Checkpoint__V1__ClaimDevice **pack_former(const struct claim *claim)
+static Checkpoint__V1__ClaimDevice **pack_devices(const struct granted *devices)
 {
-    size_t len = claim->former.len;
+    size_t len = devices->len;
     Checkpoint__V1__ClaimDevice **rows = len > 0 ? mem_alloc(len, sizeof *rows) : NULL;
     Checkpoint__V1__ClaimDevice *all = len > 0 ? mem_alloc(len, sizeof *all) : NULL;
 
     for (size_t i = 0; i < len; i++) {
-        const struct granted_device *is = &claim->former.v[i];
+        const struct granted_device *is = &devices->v[i];
 
         checkpoint__v1__claim_device__init(&all[i]);
         all[i].pool = is->pool;
@@ -71,9 +71,18 @@ static Checkpoint__V1__ClaimDevice **pack_former(const struct claim *claim)
             all[i].share_id = is->share_id;
         all[i].cdi = is->cdi.v;
         all[i].n_cdi = is->cdi.len;
+        all[i].requests = is->requests.v;
+        all[i].n_requests = is->requests.len;
         rows[i] = &all[i];
     }
     return rows;
+}
+
+static void free_packed(Checkpoint__V1__ClaimDevice **rows)
+{
+    if (rows)
+        free(rows[0]);
+    free(rows);
 }
 
 uint8_t *record_of_claim(const struct claim *claim, const char *boot_id, size_t *bytes_len)
@@ -109,16 +118,17 @@ uint8_t *record_of_claim(const struct claim *claim, const char *boot_id, size_t 
         users[i].former = claim->users[i].former;
         row.users[i] = &users[i];
     }
-    row.former = pack_former(claim);
+    row.former = pack_devices(&claim->former);
     row.n_former = claim->former.len;
+    row.lapsed = pack_devices(&claim->lapsed);
+    row.n_lapsed = claim->lapsed.len;
     *bytes_len = checkpoint__v1__claim__get_packed_size(&row);
     bytes = mem_alloc(*bytes_len, 1);
     checkpoint__v1__claim__pack(&row, bytes);
     free(row.users);
     free(users);
-    if (row.former)
-        free(row.former[0]);
-    free(row.former);
+    free_packed(row.former);
+    free_packed(row.lapsed);
     return bytes;
 }
 
@@ -178,6 +188,21 @@ static void restore_users(struct claim *claim, uint64_t now_ms, const Checkpoint
     }
 }
 
+static void restore_lapsed(struct claim *claim, const Checkpoint__V1__Claim *row)
+{
+    struct granted lapsed = {0};
+
+    for (size_t i = 0; i < row->n_lapsed && i < CLAIM_FORMER_MAX; i++) {
+        const Checkpoint__V1__ClaimDevice *is = row->lapsed[i];
+        struct granted_device *to = granted_add(&lapsed, is->pool, is->device,
+                                                is->share_id[0] ? is->share_id : NULL, false);
+
+        ids_copy(&to->cdi, is->cdi, is->n_cdi);
+        ids_copy(&to->requests, is->requests, is->n_requests);
+    }
+    claim_set_lapsed(claim, &lapsed);
+}
+
 int record_restore_claim(struct claims *claims, uint64_t now_ms, const char *boot_id,
                          const struct devicemgr_record *record)
 {
@@ -203,6 +228,7 @@ int record_restore_claim(struct claims *claims, uint64_t now_ms, const char *boo
             claim_set_prepared(claim, row->prepared_ms);
         claim->stored = true;
         restore_users(claim, now_ms, row);
+        restore_lapsed(claim, row);
         result = 0;
     }
     checkpoint__v1__claim__free_unpacked(row, NULL);

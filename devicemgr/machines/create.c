@@ -302,11 +302,13 @@ static bool act_on(struct state *state, struct create *create, struct look *look
 }
 
 /* Of one with claims only: it has them until its sandbox has ended. */
-static struct look usable_claims(const struct state *state, const struct demand *demand)
+static struct look usable_claims(const struct state *state, const struct create *create)
 {
+    const struct demand *demand = &create->demand;
     struct look look = ended_pod(state, demand->pod_uid);
 
-    if (look.step == LOOK_GO && !claimed_used(state, demand->sandbox_id, demand->container)) {
+    if (look.step == LOOK_GO && !create->unclaimed &&
+        !claimed_used(state, demand->sandbox_id, demand->container)) {
         look.step = LOOK_REFUSE;
         look.reason.kind = REASON_SANDBOX_STOPS;
     }
@@ -321,7 +323,7 @@ static bool create_advance(struct creates *creates, struct create *create)
 
     wanted_look_up(creates->state, &create->demand, create->wanted);
     look = create->demand.request.len > 0 ? usable_sandbox(creates->state, create->wanted)
-                                          : usable_claims(creates->state, &create->demand);
+                                          : usable_claims(creates->state, create);
     if (look.reason.kind == REASON_SANDBOX_NOT_READY)
         listing_soon(creates->state);
     while (look.step == LOOK_GO && create->state != CREATE_FORWARDED) {

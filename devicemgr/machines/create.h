@@ -23,6 +23,7 @@
 #include "devicemgr/questions/check.h"
 #include "devicemgr/rules/look.h"
 #include "devicemgr/rules/wanted.h"
+#include "devicemgr/things/renames.h"
 #include "devicemgr/words/reason.h"
 
 enum create_state {
@@ -55,6 +56,8 @@ struct create {
     uint64_t again_ms;      /* when time alone may change why; UINT64_MAX: never */
     uint64_t held_ms;       /* for so long it was held before; 1 at least, if it was at all */
     uint64_t commit;        /* the commit that carries it; 0: none yet */
+    struct renames renames; /* of CDI names that it has (rules/lapsed.h) */
+    bool unclaimed;         /* with which it has nothing of the claims that it names */
     UT_hash_handle hh;
 };
 
@@ -87,6 +90,8 @@ static inline uint64_t create_held_ms(const struct state *state, const struct cr
 void creates_fini(struct creates *creates);
 /* NULL: no such create, or over. */
 struct create *creates_find(struct creates *creates, uint64_t number);
+/* With what it goes on, if it does; `renames` are taken. */
+void creates_rename(struct creates *creates, uint64_t number, struct renames *renames);
 /* The allocation that it works on, of the resource `index`; NULL: there is none, also when its pod
  * was removed, and made anew. */
 struct allocation *create_allocation(struct state *state, const struct create *create,
@@ -150,8 +155,9 @@ void creates_committed(struct creates *creates, uint64_t commit, const char *err
 void creates_begin_refused(struct creates *creates, uint64_t number,
                            const struct devicemgr_create *said, const struct reason *reason);
 bool creates_begin(struct creates *creates, uint64_t number, const struct devicemgr_create *said);
-/* One that asks for claims only. False: it asks for none that is known, and passes as it is. */
+/* One that asks for claims only. False: it asks for none that is known, and, if it is not
+ * `renamed`, passes as it is. */
 bool creates_begin_claimed(struct creates *creates, uint64_t number,
-                           const struct devicemgr_create *said);
+                           const struct devicemgr_create *said, bool renamed);
 
 #endif

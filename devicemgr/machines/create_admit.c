@@ -316,15 +316,17 @@ bool creates_begin(struct creates *creates, uint64_t number, const struct device
 }
 
 bool creates_begin_claimed(struct creates *creates, uint64_t number,
-                           const struct devicemgr_create *said)
+                           const struct devicemgr_create *said, bool renamed)
 {
+    bool used = said->cdi_devices_len > 0 &&
+                claimed_used(creates->state, said->sandbox_id, said->container);
     struct create *create;
     struct reason reason = {0};
 
-    if (said->cdi_devices_len == 0 ||
-        !claimed_used(creates->state, said->sandbox_id, said->container))
+    if (!used && !renamed)
         return false;
     create = create_new(creates, number, said);
+    create->unclaimed = !used;
     if (are_too_many(creates))
         reason.kind = REASON_TOO_MANY_CREATES;
     else if (!names_fit(&create->demand))

@@ -105,6 +105,7 @@ void create_forward(struct state *state, const struct create *create)
     struct options_merge merge;
 
     action->held_ms = create_held_ms(state, create);
+    renames_copy(&action->renames, &create->renames);
     if (create->demand.request.len == 0)
         return; /* what its claims mean the runtime finds by their names */
     options_merge_init(&merge);

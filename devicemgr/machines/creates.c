@@ -57,8 +57,20 @@ void create_free(struct creates *creates, struct create *create)
         DL_DELETE2(creates->committing, create, commit_prev, commit_next);
     free(create->items);
     free(create->wanted);
+    renames_fini(&create->renames);
     demand_fini(&create->demand);
     free(create);
+}
+
+void creates_rename(struct creates *creates, uint64_t number, struct renames *renames)
+{
+    struct create *create = creates_find(creates, number);
+
+    if (create) {
+        create->renames = *renames;
+        *renames = (struct renames){0};
+    }
+    renames_fini(renames);
 }
 
 void creates_fini(struct creates *creates)

@@ -41,7 +41,7 @@
 #pragma GCC poison order_carry order_end ordered_committed orders_confirm orders_remove
 #pragma GCC poison orders_revert
 #pragma GCC poison claim_add_user claim_carry claim_drop_user claim_committed claim_forget_allocation claim_note_answered claim_note_asked
-#pragma GCC poison claim_add_former claim_note_lost claim_set_former
+#pragma GCC poison claim_add_former claim_note_lost claim_set_former claim_set_lapsed
 #pragma GCC poison claim_anew claim_tell_held_once claim_set_allocation claim_set_alone claim_set_doubted claim_set_local claim_set_moved
 #pragma GCC poison claim_set_prepared claim_set_restored claim_set_state claim_set_unstored
 #pragma GCC poison claims_remove claims_renew claims_set_response task_note_local drivers_add_instance drivers_remove

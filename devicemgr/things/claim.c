@@ -142,6 +142,7 @@ static void drop_users(struct claim *claim)
         claim_drop_user(claim, 0);
     free(claim->users);
     claim->users = NULL;
+    granted_fini(&claim->former); /* of a row that nobody was in */
 }
 
 static void leave(struct claims *table, struct claim *claim)
@@ -168,6 +169,7 @@ void claims_remove(struct claims *table, struct claim *claim)
     free(claim->name);
     free(claim->response);
     granted_fini(&claim->devices);
+    granted_fini(&claim->lapsed);
     granted_fini(&claim->allocation);
     drop_users(claim);
     free(claim->key);
@@ -208,6 +210,8 @@ static void enter(struct claim *claim, enum claim_state state, uint64_t now_ms)
         state == CLAIM_SENT || (claim->unanswered && state != CLAIM_PREPARED && state != CLAIM_NEW);
     claim->moved = claim->moved && state != CLAIM_NEW;
     claim->earlier = claim->earlier && state == CLAIM_OWED;
+    if (state == CLAIM_NEW) /* no kubelet has it in its books */
+        granted_fini(&claim->lapsed);
     if (state == CLAIM_SENT) /* of what is allocated now */
         claim->local = claim->local && !claim_local_doubted(claim);
 }
@@ -278,7 +282,7 @@ bool claims_set_response(struct claims *table, struct claim *claim, const void *
         claim->local = false;
         keep_former(claim);
     }
-    granted_fini(&claim->devices);
+    granted_lapse(&claim->lapsed, &claim->devices, &devices, CLAIM_FORMER_MAX);
     claim->devices = devices;
     claim->held_told = false;
     copy = mem_alloc(response_bytes, 1);
@@ -325,11 +329,7 @@ bool claim_looks(const struct claim *claim)
 
 bool claim_has_cdi(const struct claim *claim, const char *name)
 {
-    for (size_t i = 0; i < claim->devices.len; i++) {
-        if (ids_contain(&claim->devices.v[i].cdi, name))
-            return true;
-    }
-    return false;
+    return granted_named(&claim->devices, name);
 }
 
 struct claim_user *claim_find_user(const struct claim *claim, const char *sandbox_id,
@@ -373,6 +373,13 @@ void claim_set_former(struct claim *claim, const char *sandbox_id, const char *c
 
     assert(user);
     user->former = true;
+}
+
+void claim_set_lapsed(struct claim *claim, struct granted *lapsed)
+{
+    granted_fini(&claim->lapsed);
+    claim->lapsed = *lapsed;
+    *lapsed = (struct granted){0};
 }
 
 const struct granted *claim_devices_of(const struct claim *claim, const struct claim_user *user)

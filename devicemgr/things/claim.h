@@ -65,6 +65,9 @@ struct claim {
     /* What the driver had answered before that, as far as containers may run with it that were asked
      * for then: of all of them together, and CLAIM_FORMER_MAX at most. */
     struct granted former;
+    /* All that it had answered before that since the claim was prepared first, whoever has it: a
+     * kubelet may name it yet (lapsed.h). CLAIM_FORMER_MAX at most, the newest. */
+    struct granted lapsed;
     bool sent;       /* a prepare of it went out through us, or may have */
     bool unanswered; /* likewise since the answer, after which it may have others than those */
     bool moved;      /* its driver was the kubelet's since it was asked for, or is OWED, here: that
@@ -178,6 +181,8 @@ void claim_drop_user(struct claim *claim, size_t index);
 /* Of a row: that the user, whom there is, has what the claim had before, and what that was; copied. */
 void claim_set_former(struct claim *claim, const char *sandbox_id, const char *container);
 void claim_add_former(struct claim *claim, const struct granted_device *device);
+/* Likewise all that its driver had answered before; `lapsed` is taken. */
+void claim_set_lapsed(struct claim *claim, struct granted *lapsed);
 /* What the user may have of the claim: one of the claim's two lists. */
 const struct granted *claim_devices_of(const struct claim *claim, const struct claim_user *user);
 /* That another pod may have a device of it is to be told: once, until it is prepared again. */

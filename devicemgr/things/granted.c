@@ -41,14 +41,19 @@ bool granted_device_named(const struct granted_device *device, const char *const
     return device->cdi.len > 0;
 }
 
+static void device_fini(struct granted_device *device)
+{
+    free(device->pool);
+    free(device->device);
+    free(device->share_id);
+    ids_fini(&device->cdi);
+    ids_fini(&device->requests);
+}
+
 void granted_fini(struct granted *granted)
 {
-    for (size_t i = 0; i < granted->len; i++) {
-        free(granted->v[i].pool);
-        free(granted->v[i].device);
-        free(granted->v[i].share_id);
-        ids_fini(&granted->v[i].cdi);
-    }
+    for (size_t i = 0; i < granted->len; i++)
+        device_fini(&granted->v[i]);
     free(granted->v);
     *granted = (struct granted){0};
 }
@@ -84,6 +89,7 @@ bool granted_read(struct granted *granted, const void *response, size_t response
                                                 shared ? is->share_id : NULL, false);
 
         ids_copy(&to->cdi, is->cdi_device_ids, is->n_cdi_device_ids);
+        ids_copy(&to->requests, is->request_names, is->n_request_names);
     }
     dra__v1__node_prepare_resource_response__free_unpacked(message, NULL);
     return fits;
@@ -137,4 +143,51 @@ bool granted_has_alike(const struct granted *granted, const struct granted_devic
 bool granted_same(const struct granted *a, const struct granted *b)
 {
     return has_all(a, b) && has_all(b, a);
+}
+
+const struct granted_device *granted_named(const struct granted *granted, const char *name)
+{
+    for (size_t i = 0; i < granted->len; i++) {
+        if (ids_contain(&granted->v[i].cdi, name))
+            return &granted->v[i];
+    }
+    return NULL;
+}
+
+bool granted_meant_alike(const struct granted_device *a, const struct granted_device *b)
+{
+    size_t i = 0;
+
+    while (i < a->requests.len && !ids_contain(&b->requests, a->requests.v[i]))
+        i++;
+    return a->requests.len == 0 || b->requests.len == 0 || i < a->requests.len;
+}
+
+/* Whether it is there, by the same names. */
+static bool has_as_named(const struct granted *granted, const struct granted_device *device)
+{
+    const struct granted just = {(struct granted_device *)(uintptr_t)device, 1};
+
+    for (size_t i = 0; i < granted->len; i++) {
+        if (granted_find(&just, &granted->v[i]) && granted_named_alike(&granted->v[i], device))
+            return true;
+    }
+    return false;
+}
+
+void granted_lapse(struct granted *lapsed, struct granted *devices, const struct granted *now,
+                   size_t most)
+{
+    for (size_t i = 0; i < devices->len; i++) {
+        if (has_as_named(now, &devices->v[i]) || has_as_named(lapsed, &devices->v[i]))
+            continue;
+        if (lapsed->len == most) {
+            device_fini(&lapsed->v[0]);
+            memmove(lapsed->v, lapsed->v + 1, --lapsed->len * sizeof *lapsed->v);
+        }
+        lapsed->v = mem_grow(lapsed->v, lapsed->len, sizeof *lapsed->v);
+        lapsed->v[lapsed->len++] = devices->v[i];
+        devices->v[i] = (struct granted_device){0};
+    }
+    granted_fini(devices);
 }

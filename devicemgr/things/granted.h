@@ -13,9 +13,10 @@
 struct granted_device {
     char *pool;
     char *device;
-    char *share_id; /* of one that is shared with others on purpose; NULL: it is not */
-    bool admin;     /* it is looked at only, whoever has it */
-    struct ids cdi; /* names by which the runtime knows it */
+    char *share_id;      /* of one that is shared with others on purpose; NULL: it is not */
+    bool admin;          /* it is looked at only, whoever has it */
+    struct ids cdi;      /* names by which the runtime knows it */
+    struct ids requests; /* of the claim, for which it is; none: for each */
 };
 
 /* "pool/device", as people read it; the caller frees it. */
@@ -51,5 +52,13 @@ bool granted_named_alike(const struct granted_device *a, const struct granted_de
 bool granted_has_alike(const struct granted *granted, const struct granted_device *device);
 /* Whether both are the same devices, in any order. */
 bool granted_same(const struct granted *a, const struct granted *b);
+/* The first that has the CDI name; NULL: none has. */
+const struct granted_device *granted_named(const struct granted *granted, const char *name);
+/* Whether some request of the claim has both. */
+bool granted_meant_alike(const struct granted_device *a, const struct granted_device *b);
+/* Takes from `devices`, which is empty then, what is not in `now` by the same names, to the end of
+ * `lapsed`, each once; of more than `most` the oldest go. */
+void granted_lapse(struct granted *lapsed, struct granted *devices, const struct granted *now,
+                   size_t most);
 
 #endif

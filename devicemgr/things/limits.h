@@ -126,7 +126,8 @@
 /* What a driver answers for one claim, and those of all claims together: the API allows a claim 32
  * devices, with some names each. */
 #define CLAIM_DEVICES_MAX 256
-/* Of those that it had before, which containers may run with yet: some answers' worth. */
+/* Of those that it had before, which containers may run with yet, or a kubelet may name: some
+ * answers' worth. */
 #define CLAIM_FORMER_MAX 1024
 #define CLAIM_RESPONSE_BYTES_MAX ((size_t)64 * 1024)
 #define CLAIMS_BYTES_MAX ((size_t)16 * 1024 * 1024)

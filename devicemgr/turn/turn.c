@@ -291,20 +291,6 @@ void devicemgr_prestarted(struct devicemgr *mgr, uint64_t now_ms, uint64_t call,
 
 /* ---- containers ---- */
 
-bool devicemgr_create(struct devicemgr *mgr, uint64_t now_ms, uint64_t create,
-                      const struct devicemgr_create *request)
-{
-    state_at(&mgr->state, now_ms);
-    if (request->cdi_devices_len > 0 && turn_claims_refuse(mgr, create, request))
-        return true; /* perhaps of claims */
-    if (creates_begin(&mgr->creates, create, request) ||
-        creates_begin_claimed(&mgr->creates, create, request))
-        return true;
-    adopt_created(&mgr->state, request->sandbox_id, request->pod_uid, request->container);
-    refused_made(&mgr->state.refused, request->pod_uid, request->container);
-    return false;
-}
-
 void devicemgr_create_cancelled(struct devicemgr *mgr, uint64_t now_ms, uint64_t create)
 {
     state_at(&mgr->state, now_ms);

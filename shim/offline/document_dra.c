@@ -55,7 +55,9 @@ static int read_users(const struct reading *at, const json_t *list, Checkpoint__
     return 0;
 }
 
-static int read_former(const struct reading *at, const json_t *list, Checkpoint__V1__Claim *row)
+/* Earlier releases wrote no requests, nor, of some, the list. */
+static int read_devices(const struct reading *at, const json_t *list, const char *wrong,
+                        Checkpoint__V1__ClaimDevice ***devices, size_t *len)
 {
     size_t i;
     json_t *one;
@@ -63,22 +65,35 @@ static int read_former(const struct reading *at, const json_t *list, Checkpoint_
     if (!list)
         return 0;
     if (!json_is_array(list))
-        return reading_wrong(at, "former is no list");
-    row->former = must(calloc(json_array_size(list) + 1, sizeof *row->former));
+        return reading_wrong(at, wrong);
+    *devices = must(calloc(json_array_size(list) + 1, sizeof **devices));
     json_array_foreach(list, i, one)
     {
         Checkpoint__V1__ClaimDevice *device = must(malloc(sizeof *device));
-        const json_t *share_id, *cdi;
+        const json_t *share_id, *cdi, *requests = NULL;
 
         checkpoint__v1__claim_device__init(device);
-        row->former[row->n_former++] = device;
-        if (reading_unpack(at, one, "{s:s, s:s, s:o, s:o}", "pool", &device->pool, "device",
-                           &device->device, "shareId", &share_id, "cdi", &cdi) < 0 ||
+        (*devices)[(*len)++] = device;
+        if (reading_unpack(at, one, "{s:s, s:s, s:o, s:o, s?o}", "pool", &device->pool, "device",
+                           &device->device, "shareId", &share_id, "cdi", &cdi, "requests",
+                           &requests) < 0 ||
             reading_text_or_empty(at, share_id, "shareId", &device->share_id) < 0 ||
-            reading_texts_of(at, cdi, "cdi", &device->cdi, &device->n_cdi) < 0)
+            reading_texts_of(at, cdi, "cdi", &device->cdi, &device->n_cdi) < 0 ||
+            (requests && reading_texts_of(at, requests, "requests", &device->requests,
+                                          &device->n_requests) < 0))
             return -1;
     }
     return 0;
+}
+
+static void free_devices(Checkpoint__V1__ClaimDevice **devices, size_t len)
+{
+    for (size_t i = 0; i < len; i++) {
+        free(devices[i]->cdi);
+        free(devices[i]->requests);
+        free(devices[i]);
+    }
+    free(devices);
 }
 
 static void free_lists(Checkpoint__V1__Claim *row)
@@ -86,11 +101,8 @@ static void free_lists(Checkpoint__V1__Claim *row)
     for (size_t i = 0; i < row->n_users; i++)
         free(row->users[i]);
     free(row->users);
-    for (size_t i = 0; i < row->n_former; i++) {
-        free(row->former[i]->cdi);
-        free(row->former[i]);
-    }
-    free(row->former);
+    free_devices(row->former, row->n_former);
+    free_devices(row->lapsed, row->n_lapsed);
 }
 
 /* Without a time there is no boot that it is of. */
@@ -107,21 +119,22 @@ static int read_prepared(const struct reading *at, const json_t *prepared, const
     return 0;
 }
 
-/* Earlier releases wrote neither unanswered, moved, alone nor former. */
+/* Earlier releases wrote neither unanswered, moved, alone, former nor lapsed. */
 int document_read_claim(const struct reading *at, json_t *value)
 {
     Checkpoint__V1__Claim row = CHECKPOINT__V1__CLAIM__INIT;
-    const json_t *name_space, *name, *answer, *users, *former = NULL, *prepared, *boot;
+    const json_t *name_space, *name, *answer, *users, *former = NULL, *lapsed = NULL;
+    const json_t *prepared, *boot;
     int sent, unanswered = 0, moved = 0, local, alone = 0, rc;
     char *text;
 
     if (reading_unpack(
             at, value,
-            "{s:s, s:s, s:o, s:o, s:s, s:o, s:b, s?b, s?b, s:b, s?b, s:o, s?o, s:o, s:o}", "uid",
-            &row.uid, "driver", &row.driver, "namespace", &name_space, "name", &name, "state",
-            &row.state, "answer", &answer, "sent", &sent, "unanswered", &unanswered, "moved",
-            &moved, "local", &local, "alone", &alone, "users", &users, "former", &former,
-            "preparedMs", &prepared, "preparedBoot", &boot) < 0 ||
+            "{s:s, s:s, s:o, s:o, s:s, s:o, s:b, s?b, s?b, s:b, s?b, s:o, s?o, s?o, s:o, s:o}",
+            "uid", &row.uid, "driver", &row.driver, "namespace", &name_space, "name", &name,
+            "state", &row.state, "answer", &answer, "sent", &sent, "unanswered", &unanswered,
+            "moved", &moved, "local", &local, "alone", &alone, "users", &users, "former", &former,
+            "lapsed", &lapsed, "preparedMs", &prepared, "preparedBoot", &boot) < 0 ||
         reading_text_or_empty(at, name_space, "namespace", &row.namespace_) < 0 ||
         reading_text_or_empty(at, name, "name", &row.name) < 0 ||
         reading_text_or_empty(at, answer, "answer", &text) < 0 ||
@@ -135,7 +148,9 @@ int document_read_claim(const struct reading *at, json_t *value)
     row.has_response = !json_is_null(answer);
     rc = read_users(at, users, &row);
     if (rc == 0)
-        rc = read_former(at, former, &row);
+        rc = read_devices(at, former, "former is no list", &row.former, &row.n_former);
+    if (rc == 0)
+        rc = read_devices(at, lapsed, "lapsed is no list", &row.lapsed, &row.n_lapsed);
     if (rc == 0 && base64_decode(text, &row.response.data, &row.response.len) < 0)
         rc = reading_wrong(at, "answer is no Base64");
     if (rc == 0)

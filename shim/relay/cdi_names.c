@@ -40,10 +40,12 @@ struct text {
 };
 
 struct walk {
+    const struct cdi_names *names;
     struct text *texts; /* by what they say */
     int repeats;        /* what an annotation's name repeats: bits of enum met */
     size_t left_out;    /* repeats, */
     size_t markers;     /* and those that no runtime is to see */
+    size_t renamed;     /* others go on in the place of so many */
 };
 
 static void walk_fini(struct walk *walk)
@@ -160,22 +162,74 @@ static int meet_options(struct walk *walk, const V1beta1__ContainerAllocateRespo
  *
  * Each function puts what it is given. 1: it has changed; 0: it has not; or an error. */
 
-/* Of a CDIDevice; it is met before any is put, since annotations stand in front of the field. */
-static int meet_device(struct walk *walk, const struct wire_field *f)
-{
-    struct wire_field name;
-    int r = find(span_of(f), NAME, &name);
-
-    return r < 0 ? r : meet(walk, span_of(&name), NAMED_BY_FIELD);
-}
-
 static bool is_marker(struct span name)
 {
     return lift_marker_is((const char *)name.start, name.len);
 }
 
+/* NULL: it goes on as it is. */
+static const struct devicemgr_rename *find_rename(const struct walk *walk, struct span name)
+{
+    for (size_t i = 0; i < walk->names->renames_len; i++) {
+        const struct span is = span_of_text(walk->names->renames[i].name);
+
+        if (is.len == name.len && memcmp(is.start, name.start, is.len) == 0)
+            return &walk->names->renames[i];
+    }
+    return NULL;
+}
+
+/* Of a CDIDevice; it is met before any is put, since annotations stand in front of the field. */
+static int meet_device(struct walk *walk, const struct wire_field *f)
+{
+    const struct devicemgr_rename *rename;
+    struct wire_field name;
+    int r = find(span_of(f), NAME, &name);
+
+    if (r < 0)
+        return r;
+    rename = find_rename(walk, span_of(&name));
+    if (!rename)
+        return meet(walk, span_of(&name), NAMED_BY_FIELD);
+    for (size_t i = 0; r >= 0 && i < rename->to_len; i++)
+        r = meet(walk, span_of_text(rename->to[i]), NAMED_BY_FIELD);
+    return r;
+}
+
+/* The message of `f` with other bytes in the place of a field of its own. 1, or an error. */
+static int put_with(const struct wire_field *f, const struct wire_field *inner, const void *bytes,
+                    size_t len, struct buffer *out)
+{
+    struct buffer message = {0};
+    int r = wire_put_range(&message, f->value, inner->start);
+
+    if (r == 0)
+        r = wire_put_field(&message, inner, bytes, len);
+    if (r == 0)
+        r = wire_put_range(&message, inner->end, f->end);
+    if (r == 0)
+        r = wire_put_field(out, f, buffer_data(&message), buffer_len(&message));
+    buffer_fini(&message);
+    return r < 0 ? r : 1;
+}
+
+static int put_renamed(struct walk *walk, const struct wire_field *f, const struct wire_field *name,
+                       const struct devicemgr_rename *rename, struct buffer *out)
+{
+    int r = 0;
+
+    walk->renamed++;
+    for (size_t i = 0; r >= 0 && i < rename->to_len; i++) {
+        r = meet(walk, span_of_text(rename->to[i]), PUT_IN_FIELD);
+        if (r >= 0 && !(r & PUT_IN_FIELD))
+            r = put_with(f, name, rename->to[i], strlen(rename->to[i]), out);
+    }
+    return r < 0 ? r : 1;
+}
+
 static int put_device(struct walk *walk, const struct wire_field *f, struct buffer *out)
 {
+    const struct devicemgr_rename *rename;
     struct wire_field name;
     int r = find(span_of(f), NAME, &name);
 
@@ -183,6 +237,9 @@ static int put_device(struct walk *walk, const struct wire_field *f, struct buff
         walk->markers++;
         return 1;
     }
+    rename = r == 0 ? find_rename(walk, span_of(&name)) : NULL;
+    if (rename)
+        return put_renamed(walk, f, &name, rename, out);
     if (r == 0)
         r = meet(walk, span_of(&name), PUT_IN_FIELD);
     if (r < 0)
@@ -193,6 +250,32 @@ static int put_device(struct walk *walk, const struct wire_field *f, struct buff
     return 1;
 }
 
+static int put_name(struct walk *walk, struct span name, struct buffer *out)
+{
+    int r = meet(walk, name, PUT_IN_ANNOTATION);
+
+    if (r < 0)
+        return r;
+    if (r & walk->repeats || is_marker(name)) {
+        walk->left_out += !is_marker(name);
+        walk->markers += is_marker(name);
+        return 1;
+    }
+    r = buffer_len(out) > 0 ? buffer_put(out, ",", 1) : 0;
+    return r == 0 ? buffer_put(out, name.start, name.len) : r;
+}
+
+static int put_names_renamed(struct walk *walk, const struct devicemgr_rename *rename,
+                             struct buffer *out)
+{
+    int r = 0;
+
+    walk->renamed++;
+    for (size_t i = 0; r >= 0 && i < rename->to_len; i++)
+        r = put_name(walk, span_of_text(rename->to[i]), out);
+    return r < 0 ? r : 1;
+}
+
 /* The names that stay, with ',' between them. */
 static int put_names(struct walk *walk, struct span value, struct buffer *out)
 {
@@ -201,21 +284,12 @@ static int put_names(struct walk *walk, struct span value, struct buffer *out)
     struct span name;
 
     while (name_next(&at, end, &name)) {
-        int r = meet(walk, name, PUT_IN_ANNOTATION);
+        const struct devicemgr_rename *rename = is_marker(name) ? NULL : find_rename(walk, name);
+        int r = rename ? put_names_renamed(walk, rename, out) : put_name(walk, name, out);
 
         if (r < 0)
             return r;
-        if (r & walk->repeats || is_marker(name)) {
-            walk->left_out += !is_marker(name);
-            walk->markers += is_marker(name);
-            changed = true;
-            continue;
-        }
-        r = buffer_len(out) > 0 ? buffer_put(out, ",", 1) : 0;
-        if (r == 0)
-            r = buffer_put(out, name.start, name.len);
-        if (r < 0)
-            return r;
+        changed = changed || r > 0;
     }
     return changed;
 }
@@ -224,20 +298,8 @@ static int put_names(struct walk *walk, struct span value, struct buffer *out)
 static int put_entry(const struct wire_field *f, const struct wire_field *value,
                      const struct buffer *names, struct buffer *out)
 {
-    struct buffer entry = {0};
-    int r;
-
-    if (buffer_len(names) == 0)
-        return 1;
-    r = wire_put_range(&entry, f->value, value->start);
-    if (r == 0)
-        r = wire_put_field(&entry, value, buffer_data(names), buffer_len(names));
-    if (r == 0)
-        r = wire_put_range(&entry, value->end, f->end);
-    if (r == 0)
-        r = wire_put_field(out, f, buffer_data(&entry), buffer_len(&entry));
-    buffer_fini(&entry);
-    return r < 0 ? r : 1;
+    return buffer_len(names) == 0 ? 1
+                                  : put_with(f, value, buffer_data(names), buffer_len(names), out);
 }
 
 static int put_annotation(struct walk *walk, const struct wire_field *f, struct buffer *out)
@@ -330,24 +392,24 @@ static int put_request(struct walk *walk, struct span request, struct buffer *ou
     return r;
 }
 
-int cdi_names_once(const uint8_t *request, size_t request_len,
-                   const V1beta1__ContainerAllocateResponse *options, bool field_read,
+int cdi_names_once(const uint8_t *request, size_t request_len, const struct cdi_names *names,
                    struct buffer *out, size_t *count)
 {
     const struct span message = {request, request_len};
-    struct walk walk = {.repeats = PUT_IN_ANNOTATION | (field_read ? NAMED_BY_FIELD : 0)};
-    int r = options ? meet_options(&walk, options) : 0;
+    struct walk walk = {.names = names,
+                        .repeats = PUT_IN_ANNOTATION | (names->field_read ? NAMED_BY_FIELD : 0)};
+    int r = names->options ? meet_options(&walk, names->options) : 0;
 
-    if (r == 0 && field_read)
+    if (r == 0 && names->field_read)
         r = meet_field(&walk, message);
     if (r == 0)
         r = put_request(&walk, message, out);
-    if (r == 0 && (walk.left_out > 0 || walk.markers > 0)) {
+    if (r == 0 && (walk.left_out > 0 || walk.markers > 0 || walk.renamed > 0)) {
         *count = walk.left_out;
         r = 1;
     }
     walk_fini(&walk);
     if (r <= 0)
         buffer_fini(out);
-    return r == -EBADMSG ? 0 : r;
+    return r == -EBADMSG && names->renames_len == 0 ? 0 : r;
 }

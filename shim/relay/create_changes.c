@@ -35,11 +35,13 @@ static int redirect(struct changing *c, const struct plugin_mounts *mounts)
 }
 
 static int name_once(struct changing *c, const V1beta1__ContainerAllocateResponse *options,
-                     bool field_read, size_t *repeats)
+                     const struct create_changes *changes, size_t *repeats)
 {
+    const struct cdi_names names = {options, changes->cdi_field_read, changes->renames,
+                                    changes->renames_len};
     struct buffer next = {0};
 
-    return take(c, cdi_names_once(c->bytes, c->len, options, field_read, &next, repeats), &next);
+    return take(c, cdi_names_once(c->bytes, c->len, &names, &next, repeats), &next);
 }
 
 static int displace(struct changing *c, const V1beta1__ContainerAllocateResponse *options)
@@ -64,7 +66,7 @@ int create_changes_make(const struct create_changes *changes, const uint8_t *mes
     if (r == 0)
         r = displace(&c, options);
     if (r == 0 && changes->cdi)
-        r = name_once(&c, options, changes->cdi_field_read, repeats);
+        r = name_once(&c, options, changes, repeats);
     if (r < 0)
         buffer_fini(out);
     return r < 0 ? r : c.changed;

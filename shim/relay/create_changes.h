@@ -1,7 +1,8 @@
 /*
  * What is changed in the bytes of a CreateContainerRequest before it goes on: mounts of whoever
- * registers plugins in a pod (plugin_mounts.h), CDI devices that are named twice (cdi_names.h), and
- * tokens in the place of which there are others (token_displace.h). All else passes as it came.
+ * registers plugins in a pod (plugin_mounts.h), CDI devices that are named twice, or otherwise by
+ * now (cdi_names.h), and tokens in the place of which there are others (token_displace.h). All
+ * else passes as it came.
  */
 #ifndef SHIM_RELAY_CREATE_CHANGES_H
 #define SHIM_RELAY_CREATE_CHANGES_H
@@ -20,13 +21,15 @@ struct create_changes {
     const struct plugin_mounts *driver_mounts; /* the same of DRA drivers */
     bool cdi;                                  /* it names CDI devices */
     bool cdi_field_read;                       /* the runtime reads their field */
+    const struct devicemgr_rename *renames;    /* of the verdict */
+    size_t renames_len;
 };
 
 /*
  * Writes to `out`, which is empty, what takes the place of `message`; `options` (may be NULL) are
  * put in front of it. 1: done, and *repeats says how many names of CDI devices were left out; 0:
- * nothing is to be changed; -ENOMEM, -EMSGSIZE: over RELAY_MESSAGE_BYTES_MAX. `out` is empty again
- * unless 1 is returned.
+ * nothing is to be changed; -ENOMEM, -EMSGSIZE: over RELAY_MESSAGE_BYTES_MAX, -EBADMSG: names of
+ * CDI devices have others, and cannot be told in it. `out` is empty again unless 1 is returned.
  */
 int create_changes_make(const struct create_changes *changes, const uint8_t *message, size_t len,
                         const V1beta1__ContainerAllocateResponse *options, struct buffer *out,

@@ -171,21 +171,38 @@ static void say_repeats(const struct pending_create *p, size_t repeats)
                  p->pod ? p->pod : "", p->name ? p->name : "", repeats);
 }
 
-/* Forwards with what is to be put in front, and with what is to be changed. 0, -ENOMEM, or
- * -EMSGSIZE when it would be too large then; the call is still undecided in both cases. */
-static int create_forward(const struct pending_create *p,
-                          const V1beta1__ContainerAllocateResponse *options,
+static void say_renames(const struct pending_create *p, const struct create_changes *changes)
+{
+    for (size_t i = 0; i < changes->renames_len; i++) {
+        const struct devicemgr_rename *is = &changes->renames[i];
+
+        log_info(
+            "pod %s, container %s: CDI device %s, which its claim had before, is not passed on "
+            "(in its place: %s%s)",
+            p->pod ? p->pod : "", p->name ? p->name : "", is->name,
+            is->to_len > 0 ? is->to[0] : "none", is->to_len > 1 ? " and others" : "");
+    }
+}
+
+/* Forwards with what is to be put in front, and with what is to be changed. 0, or what
+ * create_changes_make() says; the call is still undecided then. */
+static int create_forward(const struct pending_create *p, const struct devicemgr_verdict *verdict,
                           const uint8_t *fragment, size_t bytes)
 {
+    struct create_changes changes = p->changes;
     struct buffer changed = {0};
     size_t repeats = 0;
-    int r = create_changes_make(&p->changes, p->call->message, p->call->message_bytes, options,
-                                &changed, &repeats);
+    int r;
 
+    changes.renames = verdict->renames;
+    changes.renames_len = verdict->renames_len;
+    r = create_changes_make(&changes, p->call->message, p->call->message_bytes, verdict->options,
+                            &changed, &repeats);
     if (r == 0)
         return session_forward(p->session, p->call, fragment, bytes);
     if (r > 0) {
         say_repeats(p, repeats);
+        say_renames(p, &changes);
         r = session_forward_instead(p->session, p->call, fragment, bytes, buffer_data(&changed),
                                     buffer_len(&changed));
     }
@@ -195,6 +212,9 @@ static int create_forward(const struct pending_create *p,
 
 static const char *forward_error(int r)
 {
+    if (r == -EBADMSG)
+        return "CreateContainer: it names CDI devices that its claims have no more, and cannot be "
+               "read";
     return r == -EMSGSIZE ? "CreateContainer: the message is too large with its mounts redirected"
                           : "CreateContainer: out of memory";
 }
@@ -212,7 +232,8 @@ static void refuse(struct pending_creates *creates, struct pending_create *p, in
 /* It asks for no device of ours. */
 static void forward_as_is(struct pending_creates *creates, struct pending_create *p)
 {
-    int r = create_forward(p, NULL, NULL, 0);
+    static const struct devicemgr_verdict as_is;
+    int r = create_forward(p, &as_is, NULL, 0);
 
     if (r < 0)
         refuse(creates, p, RPC_RESOURCE_EXHAUSTED, forward_error(r));
@@ -386,7 +407,7 @@ static void decided(struct pending_creates *creates, struct pending_create *p,
     if (verdict->options)
         r = create_container_fragment(verdict->options, &fragment, &bytes);
     if (r == 0)
-        r = create_forward(p, verdict->options, fragment, bytes);
+        r = create_forward(p, verdict, fragment, bytes);
     free(fragment);
     if (r == 0) {
         out_of_danger(p);

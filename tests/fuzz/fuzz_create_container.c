@@ -462,15 +462,15 @@ static void check_names(struct fuzz_input bytes, Runtime__V1__CreateContainerReq
     Runtime__V1__CreateContainerRequest *changed;
     struct buffer out = {0}, again = {0};
     size_t left_out = 0;
-    int r = cdi_names_once(bytes.bytes, bytes.len, NULL, field_read, &out, &left_out);
+    const struct cdi_names names = {.field_read = field_read};
+    int r = cdi_names_once(bytes.bytes, bytes.len, &names, &out, &left_out);
 
     FUZZ_CHECK(r == 0 || r == 1, "%d", r);
     FUZZ_CHECK(r == 1 || !out.bytes, "bytes of nothing");
     if (r == 0)
         return;
     FUZZ_CHECK(left_out > 0 || may_have_marker(bytes), "none");
-    FUZZ_CHECK(cdi_names_once(buffer_data(&out), buffer_len(&out), NULL, field_read, &again,
-                              &left_out) == 0,
+    FUZZ_CHECK(cdi_names_once(buffer_data(&out), buffer_len(&out), &names, &again, &left_out) == 0,
                "there is one left");
     changed =
         runtime__v1__create_container_request__unpack(NULL, buffer_len(&out), buffer_data(&out));

@@ -111,6 +111,45 @@ def test_what_is_named_twice_is_passed_on_once(runtime, kubelet, dra, client):
     assert last_create(runtime).parsed() == once
 
 
+def has_device(number):
+    """What its claims have from then on, by names as most drivers make them."""
+    def prepare(one):
+        return [dra_messages.Device(pool_name="node-1", device_name=f"gpu-{number}", cdi_device_ids=[
+            f"example.com/gpu={one.uid}-gpu-{number}", "example.com/gpu=all"])]
+
+    return prepare
+
+
+def test_what_a_claim_had_before_is_not_passed_on(runtime, shim, kubelet, dra, client):
+    """A kubelet that was restarted has asked twice, and was told of another device: it names both."""
+    driver = dra()
+    driver.on_prepare = has_device(0)
+    names = prepared(kubelet, GPU, "c-1")
+    driver.on_prepare = has_device(1)
+    again = prepared(kubelet, GPU, "c-1")
+    pod = client.run_pod("web")
+    client.create(pod, "main", ["x"], **with_names(names + again, annotations={"cdi.k8s.io/a": ",".join(names + again)}))
+    assert last_create(runtime).parsed() == client.create_request(
+        pod, "main", ["x"], **with_names(["example.com/gpu=all", again[0]],
+                                         annotations={"cdi.k8s.io/a": f"example.com/gpu=all,{again[0]}"}))
+    shim.wait_log(f"CDI device {names[0]}, which its claim had before, is not passed on (in its place: none)")
+
+
+def test_who_names_only_what_a_claim_had_before_is_given_what_it_has(runtime, shim, kubelet, dra, client):
+    """Over a restart, too."""
+    driver = dra()
+    driver.on_prepare = has_device(0)
+    names = prepared(kubelet, GPU, "c-1")
+    driver.on_prepare = has_device(1)
+    again = prepared(kubelet, GPU, "c-1")
+    shim.stop()
+    shim.start()
+    client.reconnect()
+    pod = client.run_pod("web")
+    client.create(pod, "main", ["x"], **with_names(names))
+    assert last_create(runtime).parsed() == client.create_request(pod, "main", ["x"], **with_names(again))
+
+
 def test_what_is_named_once_passes_as_it_came(runtime, kubelet, dra, client):
     """By annotation, too, for runtimes that know that alone."""
     dra()

@@ -116,6 +116,7 @@
     X(HOME_OWN, "those of a pod that has it already")                                              \
     X(HOME_UNKNOWN, "those with another's, where the cluster has not said all")                    \
     X(HOME_AMBIGUOUS, "those where the driver's names do not tell")                                \
+    X(HOME_NAMED_BEFORE, "claims of which a create names what they had before, too")               \
     X(HOME_PART_REFUSED, "creates refused for a part of what others have too much of")             \
     X(HOME_PART_UNKNOWN, "those that pass, as the cluster has not said all")                       \
     X(HOME_PART_BESIDE, "creates with a part beside others, for which there is enough")            \

@@ -270,6 +270,14 @@ void home_judge_passes(struct home_world *h, const struct hw_pod *pod)
                "who is to run with claims is stored before the runtime is asked: u%u", pod->uid);
 }
 
+void home_judge_names(struct home_world *h, const struct hw_pod *pod, size_t index)
+{
+    check_that(h->w, !(pod->named[index] & pod->before[index]),
+               "u%u is not made with what c%zu had before", pod->uid, pod->claims[index]);
+    check_that(h->w, pod->named[index] & 1U << h->claims[pod->claims[index]].given,
+               "u%u is made with what c%zu has", pod->uid, pod->claims[index]);
+}
+
 void home_judge_said(struct home_world *h, size_t claim)
 {
     h->claims[claim].warned++;

@@ -24,6 +24,8 @@ static void is_prepared(struct home_world *h, size_t claim, unsigned device, boo
 
     is->prepared = is->has = true;
     is->given = device;
+    is->books |= 1U << device; /* as one up to 1.36.2: what it was told before stays */
+    is->ours = by_shim ? is->ours | 1U << device : 0;
     is->by_shim = by_shim;
     if (by_shim)
         is->astray = false;
@@ -35,6 +37,7 @@ static void is_unprepared(struct home_world *h, size_t claim)
     struct hw_claim *is = &h->claims[claim];
 
     is->prepared = is->has = is->in_books = is->by_shim = false;
+    is->books = is->ours = 0;
     if (is->life != HW_LEAVING)
         return;
     is->life = HW_GONE;

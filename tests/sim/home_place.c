@@ -17,6 +17,7 @@ void home_driver_has_moved(struct home_world *h, size_t driver)
         if (claim->driver != driver)
             continue;
         claim->by_shim = false;
+        claim->ours = 0;
         claim->astray = claim->astray && !h->drivers[driver].stored;
     }
 }

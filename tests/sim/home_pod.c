@@ -65,8 +65,10 @@ static bool others_have(const struct home_world *h, const struct hw_pod *pod, si
 /* ---- containers ---- */
 
 /* The runtime has it. */
-static void pass_on(struct home_world *h, struct hw_pod *pod)
+static void pass_on(struct home_world *h, struct hw_pod *pod,
+                    const struct devicemgr_verdict *verdict)
 {
+    home_names_go_on(h, pod, verdict);
     home_judge_passes(h, pod);
     pod->state = HW_COMES;
     pod->comes_ms = h->now_ms + rng_delay_ms(&h->rng, COMES_MS_MAX) * (h->slow ? SLOW_TIMES : 1);
@@ -75,8 +77,9 @@ static void pass_on(struct home_world *h, struct hw_pod *pod)
 
 static void create(struct home_world *h, struct hw_pod *pod)
 {
-    char names[2 * HW_POD_CLAIMS][48], sandbox[16], uid[16];
-    const char *cdi[2 * HW_POD_CLAIMS];
+    static const struct devicemgr_verdict as_it_is;
+    char names[HW_NAMES][48], sandbox[16], uid[16];
+    const char *cdi[HW_NAMES];
     struct devicemgr_create request = {.sandbox_id = sandbox,
                                        .sandbox_attempt = pod->attempt,
                                        .pod_uid = uid,
@@ -88,26 +91,23 @@ static void create(struct home_world *h, struct hw_pod *pod)
     enum hw_held must, may;
     size_t claim = 0, may_claim = 0;
 
-    for (size_t i = 0; i < pod->claims_len; i++) {
-        const struct hw_claim *is = &h->claims[pod->claims[i]];
-        size_t at = request.cdi_devices_len;
-
-        snprintf(names[at], 48, "%s/device=all", home_driver_name(is->driver));
-        home_cdi_name(h, pod->claims[i], is->given, names[at + 1]);
-        cdi[at] = names[at];
-        cdi[at + 1] = names[at + 1];
-        request.cdi_devices_len += 2;
-    }
+    request.cdi_devices_len = home_names(h, pod, names);
+    for (size_t i = 0; i < request.cdi_devices_len; i++)
+        cdi[i] = names[i];
     snprintf(sandbox, sizeof sandbox, "s%u", pod->sandbox);
     snprintf(uid, sizeof uid, "u%u", pod->uid);
     home_note(h, "a container of %s is asked for in %s", uid, sandbox);
     must = home_held(h, pod, false, &claim);
     may = home_held(h, pod, true, &may_claim);
+    if (home_names_doubtful(h, pod)) {
+        must = HW_FREE;
+        may = HW_HELD;
+    }
     pod->create = ++h->number;
     pod->stores = false;
     if (!devicemgr_create(h->core, h->now_ms, pod->create, &request)) {
         home_use_note(h, pod);
-        pass_on(h, pod);
+        pass_on(h, pod, &as_it_is);
         pod->create = 0;
     } else {
         devicemgr_run(h->core); /* which has the verdict */
@@ -123,7 +123,7 @@ static void create(struct home_world *h, struct hw_pod *pod)
         home_judge_create(h, pod, must, claim);
 }
 
-void home_pod_passes(struct home_world *h, uint64_t number)
+void home_pod_passes(struct home_world *h, uint64_t number, const struct devicemgr_verdict *verdict)
 {
     for (size_t i = 0; i < HW_PODS; i++) {
         struct hw_pod *pod = &h->pods[i];
@@ -134,7 +134,7 @@ void home_pod_passes(struct home_world *h, uint64_t number)
             count_add(COUNT_HOME_STORED_FIRST);
         else
             home_use_note(h, pod);
-        pass_on(h, pod);
+        pass_on(h, pod, verdict);
         pod->passed = number;
         pod->create = 0;
     }

@@ -85,6 +85,7 @@ bool home_shim_is_stored(const struct home_world *h)
 static void forget_answer(struct hw_claim *claim)
 {
     claim->said = claim->answered = false;
+    claim->ours = 0;
 }
 
 static void on_commit(void *user, uint64_t commit, const struct devicemgr_record *records,
@@ -194,7 +195,7 @@ static void on_list(void *user)
 static void on_verdict(void *user, uint64_t create, const struct devicemgr_verdict *verdict)
 {
     if (verdict->code == 0)
-        home_pod_passes(user, create);
+        home_pod_passes(user, create, verdict);
     else
         home_pod_refused(user, create, verdict->code, verdict->message);
 }

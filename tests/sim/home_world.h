@@ -12,10 +12,11 @@
  * Three stretches: all of that happens; then no troubles happen any more, each driver is at one
  * home, and every pod must run; then all pods are deleted, and nothing may be left anywhere.
  *
- * `home_world.c` is what happens, `home_shim.c` the core with its ports, `home_driver.c` what drivers
- * have, `home_place.c` where they are, `home_kubelet.c` the kubelet's calls, by both ways, `home_pod.c` its pods, and the
- * runtime, `home_cluster.c` devices of claims, and the agent, `home_use.c` who has a device, as the
- * shim must and may know it, `home_parts.c` devices that are parts of one, `home_judge.c` the properties.
+ * `home_world.c` is what happens, `home_shim.c` the core with its ports, `home_driver.c` what
+ * drivers have, `home_place.c` where they are, `home_kubelet.c` the kubelet's calls, by both
+ * ways, `home_pod.c` its pods, and the runtime, `home_cluster.c` devices of claims, and the
+ * agent, `home_use.c` who has a device, as the shim must and may know it, `home_names.c` what the
+ * kubelet names, `home_parts.c` devices that are parts of one, `home_judge.c` the properties.
  */
 #ifndef TESTS_SIM_HOME_WORLD_H
 #define TESTS_SIM_HOME_WORLD_H
@@ -39,6 +40,7 @@
 #define HW_CLAIMS 96 /* that there ever are */
 #define HW_PODS 8
 #define HW_POD_CLAIMS 2
+#define HW_NAMES (HW_POD_CLAIMS * (HW_DEVICES + 1)) /* of one create */
 #define HW_USES 128
 /* Of some drivers the first ones are parts of one thing, and in one pool: so many, of so many kinds of
  * what that is made of. */
@@ -116,6 +118,8 @@ struct hw_claim {
     bool prepared;   /* as it remembers, but for its restarts */
     bool has;        /* it was told devices, */
     unsigned given;  /* this one, */
+    unsigned books;  /* and before, those too, as a mask: it names them all */
+    unsigned ours;   /* of them: the shim knows of its own answers */
     bool by_shim;    /* and by the shim, whose driver was not seen with the kubelet since */
     bool let_go;     /* it has asked to unprepare it though some pod's container runs, or comes */
     bool used_since; /* its driver has unprepared it as a container came: that has it anew */
@@ -158,6 +162,9 @@ struct hw_pod {
     uint64_t comes_ms;
     uint64_t create; /* which the shim holds; 0: none */
     bool stores;     /* until it is stored who has its claims then */
+    /* Devices of each claim, as masks: which it names, and which of them it is not to have, as
+     * the claim had them before. */
+    unsigned named[HW_POD_CLAIMS], before[HW_POD_CLAIMS];
     uint64_t passed; /* which the runtime has yet to answer; likewise */
     uint64_t retry_ms;
 };
@@ -309,7 +316,8 @@ void home_pod_deleted(struct home_world *h, struct hw_pod *pod, bool forced);
 void home_pods_due(struct home_world *h);
 uint64_t home_pods_next_ms(const struct home_world *h);
 void home_pod_refused(struct home_world *h, uint64_t create, int code, const char *message);
-void home_pod_passes(struct home_world *h, uint64_t create);
+void home_pod_passes(struct home_world *h, uint64_t create,
+                     const struct devicemgr_verdict *verdict);
 void home_pods_shim_started(struct home_world *h);
 void home_list_begins(struct home_world *h);
 void home_list_ends(struct home_world *h);
@@ -358,6 +366,16 @@ enum hw_held {
 enum hw_held home_held(const struct home_world *h, const struct hw_pod *pod, bool may,
                        size_t *claim);
 
+/* ---- home_names.c ---- */
+
+/* What a create of the pod names: how many. */
+size_t home_names(struct home_world *h, struct hw_pod *pod, char names[HW_NAMES][48]);
+/* Whether some are not of the claim any more, and nobody can know. */
+bool home_names_doubtful(const struct home_world *h, const struct hw_pod *pod);
+/* The runtime is asked for it. */
+void home_names_go_on(struct home_world *h, struct hw_pod *pod,
+                      const struct devicemgr_verdict *verdict);
+
 /* ---- home_parts.c ---- */
 
 /* Which drivers have parts, and of what they are made. */
@@ -382,6 +400,8 @@ void home_judge_create(struct home_world *h, const struct hw_pod *pod, enum hw_h
                        size_t claim);
 /* The runtime is asked for it. */
 void home_judge_passes(struct home_world *h, const struct hw_pod *pod);
+/* With these devices of a claim. */
+void home_judge_names(struct home_world *h, const struct hw_pod *pod, size_t index);
 /* It has said that another has a device of the claim. */
 void home_judge_said(struct home_world *h, size_t claim);
 /* After each run of the core. */

@@ -104,6 +104,7 @@ void claim_cancelled(struct world *w, uint64_t number)
 
 struct answered {
     Dra__V1__Device device;
+    char *request;
     char names[NAMES_MAX][64];
     char *ids[NAMES_MAX];
 };
@@ -112,14 +113,19 @@ struct answered {
 static void read_device(struct answered *to, char *word)
 {
     Dra__V1__Device *device = &to->device;
-    char *names = strchr(word, ':'), *slash, *name;
+    char *names = strchr(word, ':'), *request = strchr(word, '@'), *slash, *name;
 
+    if (request)
+        *request++ = '\0';
+    to->request = request;
     if (names)
         *names++ = '\0';
     slash = strchr(word, '/');
     if (slash)
         *slash = '\0';
     dra__v1__device__init(device);
+    device->request_names = &to->request;
+    device->n_request_names = request != NULL;
     for (; word[0] == '*'; word++) {
         device->share_id = (char *)(device->shared_case ? "another" : "s");
         device->shared_case = DRA__V1__DEVICE__SHARED_SHARE_ID;

@@ -31,7 +31,8 @@ void claim_cancelled(struct world *w, uint64_t number);
 
 /* What a driver answers, as bytes (world_response()); how many. A device's CDI names may stand
  * behind it: "gpu-0:c1-gpu-0+common" has "example.com/dev=c1-gpu-0" and "example.com/dev=common";
- * else it is its own. "*gpu-0": shared on purpose; "**gpu-0": another share of it. */
+ * else it is its own. "gpu-0@r": for the claim's request "r". "*gpu-0": shared on purpose;
+ * "**gpu-0": another share of it. */
 size_t claim_response(const char *devices, uint8_t bytes[1024]);
 /* Of w->call. */
 void claim_answered(struct world *w, const char *devices);

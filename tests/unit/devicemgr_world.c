@@ -267,6 +267,11 @@ static void on_verdict(void *user, uint64_t create_number, const struct devicemg
         return;
     }
     assert_null(verdict->message);
+    for (size_t i = 0; i < verdict->renames_len; i++) {
+        const struct devicemgr_rename *is = &verdict->renames[i];
+
+        record(user, "rename %s to %s", is->name, is->to_len ? join(is->to, is->to_len) : "none");
+    }
     if (!o) {
         struct world *w = user;
 

@@ -97,10 +97,15 @@ static struct bytes before, after;
 static struct buffer out;
 static size_t left_out;
 
+static struct devicemgr_rename renames[2];
+static size_t renames_len;
+
 static int once(const V1beta1__ContainerAllocateResponse *options, bool field_read)
 {
+    const struct cdi_names names = {options, field_read, renames, renames_len};
+
     left_out = 0;
-    return cdi_names_once(before.v, before.len, options, field_read, &out, &left_out);
+    return cdi_names_once(before.v, before.len, &names, &out, &left_out);
 }
 
 static void assert_becomes(const char *words, const char *expected, bool field_read)
@@ -195,6 +200,30 @@ static void what_is_put_in_front_counts(void **state)
     buffer_fini(&out);
 }
 
+/* Of what the device manager knows. */
+static void others_go_on_in_the_place_of_some(void **state)
+{
+    static const char *const to[] = {"new", "e"};
+
+    (void)state;
+    renames[0] = (struct devicemgr_rename){"old", to, 2};
+    renames[1] = (struct devicemgr_rename){"gone", NULL, 0};
+    renames_len = 2;
+    assert_becomes("=x a old gone e f =y", "=x a new e f =y", false);
+    assert_int_equal(left_out, 1); /* e */
+    assert_becomes("a gone", "a", true);
+    assert_int_equal(left_out, 0);
+    assert_becomes("@cdi.k8s.io/x=a,old,f @cdi.k8s.io/y=gone @other=old b",
+                   "@cdi.k8s.io/x=a,new,e,f @other=old b", false);
+    assert_becomes("@cdi.k8s.io/x=a,old b old", "@cdi.k8s.io/x=a b new e", true);
+    assert_becomes("old old", "new e", false);
+    assert_stays("olden a new", false);
+    request(&before, "@cdi.k8s.io/x=a @cdi.k8s.io/x=old c"); /* which of them counts? */
+    assert_int_equal(once(NULL, false), -EBADMSG);
+    assert_int_equal(buffer_len(&out), 0);
+    renames_len = 0;
+}
+
 /* The runtime decides what that means. */
 static void what_is_not_as_it_should_be_passes(void **state)
 {
@@ -204,7 +233,7 @@ static void what_is_not_as_it_should_be_passes(void **state)
     assert_stays("@cdi.k8s.io/x=a,b @cdi.k8s.io/x=a,a c c", false);
     request(&before, "a a");
     for (size_t len = 0; len < before.len; len++) { /* cut anywhere */
-        int r = cdi_names_once(before.v, len, NULL, false, &out, &left_out);
+        int r = cdi_names_once(before.v, len, &(struct cdi_names){0}, &out, &left_out);
 
         assert_in_range(r, 0, 1);
         buffer_fini(&out);
@@ -251,10 +280,13 @@ static void of_too_many_each_passes(void **state)
 
 static void no_memory(void **state)
 {
+    static const char *const to[] = {"new"};
     int r = 0;
 
     (void)state;
-    request(&before, "@cdi.k8s.io/x=a,b,a @cdi.k8s.io/y=a a c a");
+    renames[0] = (struct devicemgr_rename){"c", to, 1};
+    renames_len = 1;
+    request(&before, "@cdi.k8s.io/x=a,b,a,c @cdi.k8s.io/y=a a c a");
     for (unsigned n = 1; r != 1; n++) {
         alloc_fail_at(n);
         alloc_fail_enable(true);
@@ -267,6 +299,7 @@ static void no_memory(void **state)
     }
     alloc_fail_at(0);
     buffer_fini(&out);
+    renames_len = 0;
 }
 
 int main(void)
@@ -277,6 +310,7 @@ int main(void)
         cmocka_unit_test(both_ways_stay_unless_the_runtime_reads_the_field),
         cmocka_unit_test(what_stands_for_a_device_here_goes),
         cmocka_unit_test(what_is_put_in_front_counts),
+        cmocka_unit_test(others_go_on_in_the_place_of_some),
         cmocka_unit_test(what_is_not_as_it_should_be_passes),
         cmocka_unit_test(a_name_in_a_config_that_comes_in_parts),
         cmocka_unit_test(of_too_many_each_passes),

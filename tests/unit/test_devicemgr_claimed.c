@@ -1010,6 +1010,213 @@ static void what_a_claim_had_before_is_drawn_on(void **state)
     assert_passes(w, "u4", PART("c4"));
 }
 
+#define C1_BOTH "example.com/dev=c1-0 " C1_GPU_1
+
+/* Its create goes on, with other names; what these are is the next to be expected. */
+static void renamed(struct world *w, const char *uid, const char *field, const char *annotated)
+{
+    while (w->pending)
+        committed(w);
+    ignore_all(w);
+    assert_false(create_named(w, 78, uid, field, annotated));
+    while (w->pending)
+        committed(w);
+    while (w->lines && strncmp(w->lines->text, "rename", 6) != 0)
+        expect(w, ""); /* any */
+}
+
+/* It goes on with what it names. */
+static void stays(struct world *w, const char *uid, const char *field)
+{
+    assert_false(create_named(w, 79, uid, field, ""));
+    while (w->pending)
+        committed(w);
+    for (; w->lines; expect(w, ""))
+        assert_int_not_equal(strncmp(w->lines->text, "rename", 6), 0);
+}
+
+/* As by a kubelet up to 1.36.2 that has restarted. */
+static void what_a_claim_had_before_is_not_given_beside_what_it_has(void **state)
+{
+    struct world *w = *state;
+
+    of_two_pods(w);
+    both_known(w);
+    prepared_anew(w, 8, "c1", "gpu-1:c1-1+all");
+    for (int i = 0; i < 2; i++) {
+        renamed(w, "u3", C1_BOTH, "");
+        expect(w, "rename example.com/dev=c1-0 to none");
+        expect_nothing(w);
+        world_restart(w);
+        ignore_all(w);
+        driver_up(w, 1, DRIVER);
+        both_known(w);
+        runtime_cdi(w, DEVICEMGR_CDI_READ);
+        sandbox_stopped(w, "s-u1");
+    }
+    assert_passes(w, "u2", C2_GPU_0);
+    claim_prepared(w, 10, "c4", "gpu-1:c4-1");
+    claim_allocated(w, "c4", "p", "gpu-1");
+    claim_allocated(w, "c1", "p", "gpu-1");
+    ignore_all(w);
+    assert_true(create_named(w, 11, "u4", "example.com/dev=c4-1", ""));
+    expect_with(w, "verdict 11 refused 14", "container \"main\" of pod ns/u3", NULL);
+}
+
+/* As by one that was told nothing of a prepare that was ours; whoever ran with it has ended. */
+static void who_names_what_a_claim_had_before_is_given_what_it_has(void **state)
+{
+    struct world *w = *state;
+
+    of_two_pods(w);
+    both_known(w);
+    prepared_anew(w, 8, "c1", "gpu-1:c1-1+all");
+    pass(w, CLAIM_USER_COMES_MS);
+    ignore_all(w);
+    runtime_listed(w, "u1 u2");
+    renamed(w, "u1", C1_GPU_0, C1_GPU_0);
+    expect(w, "rename example.com/dev=c1-0 to example.com/dev=c1-1");
+    assert_passes(w, "u2", C2_GPU_0);
+    claim_prepared(w, 10, "c4", "gpu-1:c4-1");
+    claim_allocated(w, "c4", "p", "gpu-1");
+    ignore_all(w);
+    assert_true(create_named(w, 11, "u4", "example.com/dev=c4-1", ""));
+    expect_with(w, "verdict 11 refused 14", "container \"main\" of pod ns/u1", NULL);
+}
+
+/* Its last pod has ended before the driver answers others, or names the same otherwise. */
+static void what_nobody_has_of_before_is_not_given_either(void **state)
+{
+    static const char *const cases[] = {"gpu-1:c1-1+all", "gpu-0:c1-1+all"};
+
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct world *w = *state;
+
+        of_two_pods(w);
+        sandbox_stopped(w, "s-u1");
+        prepared_anew(w, 8, "c1", cases[i]);
+        renamed(w, "u3", C1_BOTH, "");
+        expect(w, "rename example.com/dev=c1-0 to none");
+        prepared_anew(w, 9, "c1", "gpu-2:c1-2");
+        renamed(w, "u3", C1_BOTH " example.com/dev=c1-2", "");
+        expect(w, "rename example.com/dev=c1-0 to none");
+        expect(w, "rename example.com/dev=c1-1 to none");
+        expect_nothing(w); /* c2 has the common one */
+        prepared_anew(w, 10, "c1", "gpu-0:c1-0+all");
+        stays(w, "u3", C1_GPU_0);
+        world_teardown(state);
+        claims_setup(state);
+    }
+}
+
+/* What a container has of a claim is what is for the requests that it names of it. */
+static void who_names_one_request_is_given_what_is_for_that(void **state)
+{
+    struct world *w = *state;
+
+    driver_up(w, 1, DRIVER);
+    runtime_cdi(w, DEVICEMGR_CDI_READ);
+    claim_prepared(w, 5, "c1", "gpu-0:c1-0@a nic-0:c1-n0@b any-0:c1-a0");
+    prepared_anew(w, 6, "c1", "gpu-1:c1-1@a nic-1:c1-n1@b any-0:c1-a0");
+    renamed(w, "u1", "example.com/dev=c1-0 example.com/dev=c1-a0", "");
+    expect(w, "rename example.com/dev=c1-0 to example.com/dev=c1-1");
+    expect_nothing(w);
+    prepared_anew(w, 7, "c1", "all-1:c1-2");
+    renamed(w, "u2", "", "example.com/dev=c1-n0 example.com/dev=c1-a0");
+    expect(w, "rename example.com/dev=c1-n0 to example.com/dev=c1-2");
+    expect(w, "rename example.com/dev=c1-a0 to example.com/dev=c1-2");
+    prepared_anew(w, 8, "c1", "");
+    renamed(w, "u3", "example.com/dev=c1-2", "");
+    expect(w, "rename example.com/dev=c1-2 to none");
+    expect_nothing(w);
+}
+
+static void reserve(struct world *w, const char *claim, const char *pod_uid)
+{
+    const struct devicemgr_claim_consumers consumers = {.reserved_for = &pod_uid,
+                                                        .reserved_for_len = 1};
+
+    devicemgr_claim_consumers(w->mgr, w->now_ms, claim, &consumers);
+}
+
+/* Names that are the device's, whatever claim it is given by. */
+static void what_may_be_by_another_claim_stays(void **state)
+{
+    struct world *w = *state;
+
+    driver_up(w, 1, DRIVER);
+    runtime_cdi(w, DEVICEMGR_CDI_READ);
+    claim_prepared(w, 5, "c1", "gpu-0");
+    claim_prepared(w, 6, "c2", "gpu-0");
+    claim_prepared(w, 7, "c3", "gpu-0");
+    prepared_anew(w, 8, "c3", "gpu-2");
+    prepared_anew(w, 9, "c1", "gpu-1");
+    stays(w, "u3", GPU_0 " " GPU_1); /* by c2 */
+    reserve(w, "c2", "u2");
+    stays(w, "u3", GPU_0 " " GPU_1);
+    reserve(w, "c1", "u2");
+    stays(w, "u2", GPU_0 " " GPU_1);
+    reserve(w, "c1", "u3");
+    renamed(w, "u3", GPU_0, "");
+    expect(w, "rename " GPU_0 " to " GPU_1);
+    expect_nothing(w);
+}
+
+static void nor_is_it_by_a_claim_that_is_known_not_to_be_the_pods(void **state)
+{
+    struct world *w = *state;
+
+    driver_up(w, 1, DRIVER);
+    runtime_cdi(w, DEVICEMGR_CDI_READ);
+    claim_prepared(w, 5, "c1", "gpu-0");
+    prepared_anew(w, 8, "c1", "gpu-1");
+    stays(w, "u3", GPU_0); /* by one that is not known, perhaps */
+    renamed(w, "u3", GPU_0 " " GPU_1, "");
+    expect(w, "rename " GPU_0 " to none");
+    reserve(w, "c1", "u2");
+    stays(w, "u3", GPU_0 " " GPU_1);
+}
+
+static void what_a_claim_had_is_forgotten_when_it_is_unprepared(void **state)
+{
+    struct world *w = *state;
+
+    driver_up(w, 1, DRIVER);
+    runtime_cdi(w, DEVICEMGR_CDI_READ);
+    claim_prepared(w, 5, "c1", "gpu-0:c1-0+all");
+    prepared_anew(w, 6, "c1", "gpu-1:c1-1+all");
+    unprepare(w, 7, "c1");
+    committed(w);
+    ignore_all(w);
+    claim_unprepared(w);
+    prepare(w, 8, "c1");
+    while (w->pending)
+        committed(w);
+    claim_answered(w, "gpu-1:c1-1+all");
+    while (w->pending)
+        committed(w);
+    ignore_all(w);
+    stays(w, "u1", C1_BOTH);
+    sandbox_stopped(w, "s-u1");
+    prepared_anew(w, 9, "c1", "gpu-2:c1-2+all");
+    renamed(w, "u1", "example.com/dev=c1-1", "");
+    expect(w, "rename example.com/dev=c1-1 to example.com/dev=c1-2,example.com/dev=all");
+}
+
+/* The kubelet may have had it prepared there. */
+static void of_a_driver_that_is_with_the_kubelet_all_stays(void **state)
+{
+    const struct devicemgr_driver_instance there = {.name = DRIVER, .endpoint = "/k/1.sock"};
+    struct world *w = *state;
+
+    driver_up(w, 1, DRIVER);
+    runtime_cdi(w, DEVICEMGR_CDI_READ);
+    claim_prepared(w, 5, "c1", "gpu-0:c1-0+all");
+    prepared_anew(w, 6, "c1", "gpu-1:c1-1+all");
+    assert_true(devicemgr_driver_moved(w->mgr, w->now_ms, 9, &there));
+    stays(w, "u1", C1_BOTH);
+}
+
 /* When no pod is to use a claim any more its allocation is taken back, and the claim stays: that no pod
  * runs with its device says nobody. */
 static void what_is_allocated_no_more_is_with_whom_it_runs(void **state)
@@ -1347,6 +1554,14 @@ int main(void)
         CLAIMS_TEST(what_was_shared_or_looked_at_before_is_in_nobodys_way),
         CLAIMS_TEST(who_runs_with_a_claim_that_is_asked_for_anew_is_known_to),
         CLAIMS_TEST(what_a_claim_had_before_is_drawn_on),
+        CLAIMS_TEST(what_a_claim_had_before_is_not_given_beside_what_it_has),
+        CLAIMS_TEST(who_names_what_a_claim_had_before_is_given_what_it_has),
+        CLAIMS_TEST(what_nobody_has_of_before_is_not_given_either),
+        CLAIMS_TEST(who_names_one_request_is_given_what_is_for_that),
+        CLAIMS_TEST(what_may_be_by_another_claim_stays),
+        CLAIMS_TEST(nor_is_it_by_a_claim_that_is_known_not_to_be_the_pods),
+        CLAIMS_TEST(what_a_claim_had_is_forgotten_when_it_is_unprepared),
+        CLAIMS_TEST(of_a_driver_that_is_with_the_kubelet_all_stays),
         CLAIMS_TEST(what_is_allocated_no_more_is_with_whom_it_runs),
         CLAIMS_TEST(what_the_cluster_says_of_one_that_runs_is_stored),
         CLAIMS_TEST(it_is_prepared_anew),

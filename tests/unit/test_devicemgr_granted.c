@@ -102,12 +102,66 @@ static void names_of_the_runtime_are_all_or_nothing(void **state)
     granted_fini(&b);
 }
 
+static void add(struct granted *granted, const char *device, const char *name)
+{
+    ids_add(&granted_add(granted, "p", device, NULL, false)->cdi, name);
+}
+
+/* Each once, without what is there by the same names, and the newest of too many. */
+static void what_lapses_is_kept(void **state)
+{
+    struct granted lapsed = {0}, devices = {0}, now = {0};
+
+    (void)state;
+    add(&now, "gpu-0", "n0");
+    add(&now, "gpu-1", "n1-new");
+    for (int i = 0; i < 2; i++) {
+        add(&devices, "gpu-0", "n0");
+        add(&devices, "gpu-1", "n1");
+        add(&devices, "gpu-2", "n2");
+        granted_lapse(&lapsed, &devices, &now, 2);
+        assert_int_equal(devices.len, 0);
+        assert_int_equal(lapsed.len, 2);
+        assert_string_equal(granted_named(&lapsed, "n1")->device, "gpu-1");
+        assert_null(granted_named(&lapsed, "n0"));
+    }
+    add(&devices, "gpu-2", "n3");
+    granted_lapse(&lapsed, &devices, &now, 2);
+    assert_int_equal(lapsed.len, 2);
+    assert_null(granted_named(&lapsed, "n1"));
+    assert_string_equal(granted_named(&lapsed, "n2")->device, "gpu-2");
+    assert_string_equal(granted_named(&lapsed, "n3")->device, "gpu-2");
+    granted_fini(&lapsed);
+    granted_fini(&now);
+}
+
+static void what_is_for_no_request_is_for_each(void **state)
+{
+    struct granted granted = {0};
+
+    (void)state;
+    for (int i = 0; i < 4; i++)
+        add(&granted, "gpu-0", "n");
+    ids_add(&granted.v[0].requests, "a");
+    ids_add(&granted.v[1].requests, "b");
+    ids_add(&granted.v[2].requests, "b");
+    ids_add(&granted.v[2].requests, "a");
+    assert_false(granted_meant_alike(&granted.v[0], &granted.v[1]));
+    assert_true(granted_meant_alike(&granted.v[0], &granted.v[2]));
+    assert_true(granted_meant_alike(&granted.v[2], &granted.v[1]));
+    assert_true(granted_meant_alike(&granted.v[0], &granted.v[3]));
+    assert_true(granted_meant_alike(&granted.v[3], &granted.v[0]));
+    granted_fini(&granted);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_a_driver_answers_is_read),
         cmocka_unit_test(a_device_is_the_same_by_pool_name_and_share),
         cmocka_unit_test(names_of_the_runtime_are_all_or_nothing),
+        cmocka_unit_test(what_lapses_is_kept),
+        cmocka_unit_test(what_is_for_no_request_is_for_each),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -271,6 +271,26 @@ static void who_waits_for_a_claim_s_device_uses_it(void **state)
 
 /* Without a checkpoint it is known by its token, which does not say whose it is. The next create does,
  * also one that waits for something else. */
+/* It is allocated anew, and the kubelet names what it had before, too. */
+static void what_its_claim_had_before_is_not_asked_for(void **state)
+{
+    struct world *w = *state;
+
+    devicemgr_restored(w->mgr, w->now_ms);
+    driver_up(w, 1, DEVICEMGR_LIFT_DRIVER);
+    gpus_up(w, "g0 g1");
+    prepared(w, 5, "c1", G0);
+    made_of_known(w, 11, "u1", G0);
+    prepared_with(w, 6, "c1", "g1", G1);
+    assert_true(create_named(w, 12, "u3", "main", G0 " " G1));
+    expect(w, "allocate g1 *");
+    ignore_all(w);
+    assert_true(create_named(w, 13, "u1", "main", G0));
+    ignore_all(w);
+    container_checked(w, false);
+    expect(w, "allocate g1 *"); /* as who is made anew with another request */
+}
+
 static void what_a_claim_has_is_known_to_be_its_own_again(void **state)
 {
     const struct devicemgr_annotation token = {"devices.cri-device-shim/other.com_nic",
@@ -620,6 +640,7 @@ int main(void)
         lift_test(who_has_the_claim_shares_its_devices),
         lift_test(another_claim_s_device_is_not_given),
         lift_test(who_waits_for_a_claim_s_device_uses_it),
+        lift_test(what_its_claim_had_before_is_not_asked_for),
         lift_test(what_a_claim_has_is_known_to_be_its_own_again),
         lift_test(and_who_shares_the_claim_goes_on),
         lift_test(a_claim_that_is_not_known_any_more_shares_nothing),

@@ -710,7 +710,8 @@ static void a_claim_comes_back_as_it_was(void **state)
 {
     static const uint8_t response[] = {0x0a, 0x04, 0x1a,
                                        0x02, 'g',  '0'}; /* a device of this name */
-    static const uint8_t earlier[] = {0x0a, 0x07, 0x1a, 0x02, 'g', '1', 0x22, 0x01, 'n'};
+    static const uint8_t earlier[] = {0x0a, 0x0a, 0x0a, 0x01, 'r',  0x1a,
+                                      0x02, 'g',  '1',  0x22, 0x01, 'n'};
     struct claims table = {0}, again = {0}, other = {0}, ahead = {0};
     struct devicemgr_record record;
     struct claim *claim;
@@ -754,6 +755,12 @@ static void a_claim_comes_back_as_it_was(void **state)
     assert_null(is->former.v[0].share_id);
     assert_int_equal(is->former.v[0].cdi.len, 1);
     assert_string_equal(is->former.v[0].cdi.v[0], "n");
+    assert_int_equal(is->lapsed.len, 1);
+    assert_string_equal(is->lapsed.v[0].device, "g1");
+    assert_null(is->lapsed.v[0].share_id);
+    assert_string_equal(is->lapsed.v[0].cdi.v[0], "n");
+    assert_int_equal(is->lapsed.v[0].requests.len, 1);
+    assert_string_equal(is->lapsed.v[0].requests.v[0], "r");
     assert_string_equal(is->users[0].sandbox_id, "s1");
     assert_string_equal(is->users[0].container, "main");
     assert_string_equal(is->users[0].pod_uid, "u1");

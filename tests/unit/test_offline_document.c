@@ -59,13 +59,17 @@ static const char TEXT[] =
     "  \"sent\": true, \"unanswered\": true, \"moved\": true, \"local\": true, \"alone\": true,"
     "  \"users\": [{\"sandbox\": \"s\", \"container\": \"main\","
     "   \"pod\": \"ns/web\", \"podUid\": \"p\", \"former\": true}], \"former\": [{\"pool\": \"p0\","
-    "   \"device\": \"d0\", \"shareId\": \"s\", \"cdi\": [\"v.com/d=d0\", \"v.com/d=all\"]}, "
+    "   \"device\": \"d0\", \"shareId\": \"s\", \"cdi\": [\"v.com/d=d0\", \"v.com/d=all\"],"
+    "   \"requests\": []}, "
     "{\"pool\": \"p0\", \"device\": \"d1\","
-    "   \"shareId\": null, \"cdi\": []}], \"preparedMs\": 77, \"preparedBoot\": \"a-boot\"},"
+    "   \"shareId\": null, \"cdi\": [], \"requests\": []}], \"lapsed\": [{\"pool\": \"p0\","
+    "   \"device\": \"d2\", \"shareId\": null, \"cdi\": [\"v.com/d=d2\"],"
+    "   \"requests\": [\"r\", \"q\"]}], \"preparedMs\": 77, \"preparedBoot\": \"a-boot\"},"
     "  {\"uid\": \"d\", \"driver\": \"d.com\", \"namespace\": null, \"name\": null,"
     "   \"state\": \"sent\", \"answer\": null, \"sent\": false, \"unanswered\": false,"
     "   \"moved\": false, \"local\": false, \"alone\": false,"
-    "   \"users\": [], \"former\": [], \"preparedMs\": null, \"preparedBoot\": null}],"
+    "   \"users\": [], \"former\": [], \"lapsed\": [], \"preparedMs\": null, \"preparedBoot\": "
+    "null}],"
     " \"endings\": [{\"uid\": \"p\", \"namespace\": \"ns\", \"name\": \"web\","
     "  \"state\": \"stopping\", \"asks\": [{\"asker\": \"operator\", \"token\": 0,"
     "   \"askedMs\": 0, \"graceMs\": null, \"orLess\": false, \"here\": true,"
@@ -145,7 +149,9 @@ static const struct later {
              {"asker", "told", "false"},
              {"asks", "orderGraceMs", "0"},
              {"pod", "podUid", "null"},
-             {"pod", "former", "false"}};
+             {"pod", "former", "false"},
+             {"users", "lapsed", "[]"},
+             {"cdi", "requests", "[]"}};
 #define LATER_LEN (sizeof LATER / sizeof LATER[0])
 
 static void add_later(json_t *value)
