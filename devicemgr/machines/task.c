@@ -246,10 +246,8 @@ void task_advance(struct tasks *tasks, struct task *task)
     if (task->phase != TASK_IDLE)
         return;
     task_expire(tasks, task);
-    if (task->claimants && task->claim->state == CLAIM_GONE) {
-        task_note_looks(tasks->state, task->claim);
+    if (task->claimants && task->claim->state == CLAIM_GONE)
         claims_renew(&tasks->state->claims, task->claim, tasks->state->now_ms);
-    }
     if (tasks->restored)
         look(tasks, task);
     drop_if_over(tasks, task);

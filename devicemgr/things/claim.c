@@ -312,7 +312,7 @@ void claims_renew(struct claims *table, struct claim *claim, uint64_t now_ms)
     claim->response = NULL;
     granted_fini(&claim->devices);
     drop_users(claim);
-    claim_forget_allocation(claim);
+    claim->alone = claim->alone && claim->allocated;
     claim->local = false;
     claim->anew_ms = claim->anew_pause_ms = 0;
     claim->held_told = false;

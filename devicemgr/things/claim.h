@@ -137,7 +137,8 @@ const struct claims_of *claims_of(const struct claims *table, const char *driver
 struct claim *claims_add(struct claims *table, const char *uid, const char *driver,
                          const char *pod_namespace, const char *name);
 void claims_remove(struct claims *table, struct claim *claim);
-/* One that is GONE is asked for again: NEW, and nothing is known of it. */
+/* One that is GONE is asked for again: NEW, and nothing is known of it but what was told of its
+ * allocation since then. */
 void claims_renew(struct claims *table, struct claim *claim, uint64_t now_ms);
 
 /* As in the picture; also back to what it was, where a change could not be stored. */

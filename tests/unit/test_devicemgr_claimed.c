@@ -950,6 +950,32 @@ static void what_was_shared_or_looked_at_before_is_in_nobodys_way(void **state)
     assert_true(create_named(w, 11, "u4", "example.com/dev=c4-0 example.com/dev=all", ""));
 }
 
+/* For another pod, which has asked for it meanwhile. */
+static void what_is_told_of_a_claim_while_it_is_unprepared_counts(void **state)
+{
+    struct world *w = *state;
+
+    of_two_pods(w);
+    claim_allocated(w, "c1", "p", "gpu-0");
+    committed(w);
+    unprepare(w, 7, "c2");
+    ignore_all(w);
+    committed(w);
+    expect(w, "unprepare c2 *");
+    prepare(w, 8, "c2");
+    claim_unprepared(w);
+    claim_allocated(w, "c2", "p", "gpu-0");
+    expect_stored(w, "commit -claim c2 *");
+    ignore_all(w);
+    committed(w);
+    expect(w, "prepare c2 *");
+    claim_answered(w, "gpu-0:c2-0+all");
+    expect_stored(w, "commit claim c2 *");
+    expect(w, "claim 8 done*");
+    assert_true(create_named(w, 9, "u2", C2_GPU_0, ""));
+    expect_with(w, "verdict 9 refused 14", "container \"main\" of pod ns/u1", NULL);
+}
+
 /* The cluster has not said yet what it has by now: who runs with it has what it had. */
 static void who_runs_with_a_claim_that_is_asked_for_anew_is_known_to(void **state)
 {
@@ -1552,6 +1578,7 @@ int main(void)
         CLAIMS_TEST(what_a_claim_had_before_is_with_whom_it_runs),
         CLAIMS_TEST(who_has_a_claim_with_what_it_had_before_has_not_what_it_has_now),
         CLAIMS_TEST(what_was_shared_or_looked_at_before_is_in_nobodys_way),
+        CLAIMS_TEST(what_is_told_of_a_claim_while_it_is_unprepared_counts),
         CLAIMS_TEST(who_runs_with_a_claim_that_is_asked_for_anew_is_known_to),
         CLAIMS_TEST(what_a_claim_had_before_is_drawn_on),
         CLAIMS_TEST(what_a_claim_had_before_is_not_given_beside_what_it_has),
