@@ -102,6 +102,7 @@ static bool take(struct home_world *h, size_t claim, bool by_kubelet)
     is->taken_device = is->device;
     is->taken_ms = h->now_ms;
     is->by_kubelet = by_kubelet;
+    is->file_lost = false;
     is->answered = is->owed = is->tried = false;
     return true;
 }

@@ -329,7 +329,8 @@ static void judge_claim(struct home_world *h, size_t id)
     bool moved = h->drivers[claim->driver].moved;
     struct hw_row row = home_shim_row(h, id);
 
-    if (moved && row.there && strcmp(row.state, "owed") != 0 && !claim->asked && !has_op(h, id)) {
+    if (moved && row.there && strcmp(row.state, "owed") != 0 && !claim->asked &&
+        !claim->used_since && !has_op(h, id)) {
         check_that(h->w, home_may_be_used(h, id),
                    "c%zu is let go of, as its driver has moved and no container runs with it", id);
         count_add(COUNT_HOME_KEPT_USED);
@@ -374,6 +375,10 @@ void home_judge_rest(struct home_world *h)
             continue;
         check_that(h->w, !pod->deleting && pod->state == HW_RUNS, "pod u%u runs, or is gone",
                    pod->uid);
+        for (size_t k = 0; h->loses_files && k < pod->claims_len; k++)
+            check_that(h->w,
+                       h->claims[pod->claims[k]].taken || !home_shim_prepares(h, pod->claims[k]),
+                       "c%zu is prepared, and u%u runs with it", pod->claims[k], pod->uid);
         count_add(COUNT_HOME_RUNS);
     }
 }

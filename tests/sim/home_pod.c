@@ -187,6 +187,54 @@ static bool some_come(const struct home_world *h)
     return false;
 }
 
+/* By the file of a claim that its driver has, or of another one of the same name. */
+static bool is_resolved(const struct home_world *h, size_t claim)
+{
+    const struct hw_claim *is = &h->claims[claim];
+
+    for (size_t i = 0; i < h->claims_len; i++) {
+        const struct hw_claim *other = &h->claims[i];
+
+        if (other->taken && !other->file_lost && other->taken_device == is->given &&
+            other->driver == is->driver && (i == claim || h->drivers[is->driver].same_names))
+            return true;
+    }
+    return false;
+}
+
+/* The first of the pod's claims whose device the runtime does not know, where the shim is to see to
+ * that. HW_CLAIMS: there is none. */
+static size_t unresolved(const struct home_world *h, const struct hw_pod *pod)
+{
+    for (size_t i = 0; h->loses_files && i < pod->claims_len; i++) {
+        if (!is_resolved(h, pod->claims[i]) && home_shim_prepares(h, pod->claims[i]))
+            return pod->claims[i];
+    }
+    return HW_CLAIMS;
+}
+
+/* The shim has it prepared anew, and whatever else has the name; the kubelet tries once more. */
+static void fail_unresolved(struct home_world *h, struct hw_pod *pod, size_t claim)
+{
+    const struct hw_claim *is = &h->claims[claim];
+    char name[48], words[96];
+
+    count_add(COUNT_HOME_UNRESOLVED);
+    home_cdi_name(h, claim, is->given, name);
+    snprintf(words, sizeof words, "unresolvable CDI devices %s", name);
+    home_note(h, "the container of u%u is not made: %s", pod->uid, words);
+    for (size_t i = 0; i < h->claims_len; i++)
+        h->claims[i].used_since |= h->claims[i].driver == is->driver && home_may_be_used(h, i) &&
+                                   (i == claim || h->drivers[is->driver].same_names);
+    pod->state = HW_NOTHING;
+    pod->retry_ms = h->now_ms + RETRY_MS;
+    devicemgr_create_refused(h->core, h->now_ms, words);
+    if (pod->passed)
+        devicemgr_create_answered(h->core, h->now_ms, pod->passed, NULL);
+    pod->passed = 0;
+    home_shim_run(h);
+}
+
 void home_pods_due(struct home_world *h)
 {
     for (size_t i = 0; i < HW_PODS; i++) {
@@ -194,6 +242,10 @@ void home_pods_due(struct home_world *h)
 
         if (!pod->there || pod->state != HW_COMES || pod->comes_ms > h->now_ms)
             continue;
+        if (unresolved(h, pod) < HW_CLAIMS) {
+            fail_unresolved(h, pod, unresolved(h, pod));
+            continue;
+        }
         pod->state = !h->calm && rng_percent(&h->rng, 10) ? HW_EXITED : HW_RUNS;
         home_note(h, "the container of u%u %s", pod->uid, pod->state == HW_RUNS ? "runs" : "fails");
         if (pod->passed)

@@ -53,6 +53,13 @@ struct hw_row home_shim_row(const struct home_world *h, size_t claim)
     return row;
 }
 
+bool home_shim_prepares(const struct home_world *h, size_t claim)
+{
+    struct hw_row row = home_shim_row(h, claim);
+
+    return row.there && strcmp(row.state, "owed") != 0;
+}
+
 bool home_shim_row_has(const struct home_world *h, size_t claim, unsigned sandbox)
 {
     Checkpoint__V1__Claim *is = read_claim(h, claim);

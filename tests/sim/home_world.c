@@ -74,11 +74,20 @@ static void shim_or_kubelet_restarts(struct home_world *h)
         home_kubelet_restarts(h);
 }
 
+static void files_are_lost(struct home_world *h)
+{
+    home_note(h, "the files of CDI are lost");
+    for (size_t i = 0; i < h->claims_len; i++)
+        h->claims[i].file_lost = true;
+}
+
 static void happen(struct home_world *h)
 {
     struct hw_pod *pod = &h->pods[rng_below(&h->rng, HW_PODS)];
     uint64_t what = rng_below(&h->rng, 100);
 
+    if (h->loses_files && rng_percent(&h->rng, 1))
+        files_are_lost(h);
     if (what < 30)
         home_pod_proceeds(h, pod);
     else if (what < (h->lossy ? 36 : 33))
@@ -159,7 +168,8 @@ static void begin(struct home_world *h)
 {
     h->now_ms = 10000000;
     h->slow = h->w->play.seed % 4 == 3;
-    h->joined = h->w->play.seed % 16 == 5;
+    h->loses_files = h->w->play.seed % 16 == 13;
+    h->joined = h->w->play.seed % 16 == 5 || h->loses_files;
     h->lossy = rng_percent(&h->rng, LOSSY_PERCENT);
     h->watched = h->agent = rng_percent(&h->rng, WATCHED_PERCENT);
     for (size_t d = 0; d < HW_DRIVERS; d++) {

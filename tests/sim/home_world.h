@@ -4,7 +4,7 @@
  * kubelet asks at either place, and has books of its own; pods share claims, and are deleted by
  * force, after which the cluster gives their devices to others while their containers run; drivers
  * die over calls that they may have done, or answer too late, in a third of the worlds very often;
- * the agent is away; a store fails, and a shim is killed at any time.
+ * the agent is away; a store fails, CDI's files are lost, and a shim is killed at any time.
  *
  * It is one of its own since the large world's drivers know one home only, so that what they have
  * is what the shim has made of it. Here the kubelet changes it beside the shim.
@@ -131,6 +131,7 @@ struct hw_claim {
     bool taken;
     unsigned taken_device;
     uint64_t taken_ms;
+    bool file_lost;  /* by which the runtime knows its device, as by a reboot */
     bool by_kubelet; /* by a call of the kubelet's own */
     bool answered;   /* it has told the shim of the device that it has */
     bool said;       /* the shim has an answer of it: */
@@ -208,6 +209,7 @@ struct home_world {
     bool lossy;  /* many answers are lost in this world, the agent is away for long, and claims are
                    allocated anew more often */
     bool joined; /* pods come in this world for claims that are being unprepared */
+    bool loses_files;        /* and CDI's files are lost: the runtime makes no container without */
     bool watched, agent;     /* there is one in this world; it is connected */
     bool sliced[HW_DRIVERS]; /* the node's own pool of it has a slice that the shim was told of */
     uint64_t commit;         /* under way; 0: none */
@@ -249,6 +251,8 @@ struct hw_row {
     bool alone;
 };
 struct hw_row home_shim_row(const struct home_world *h, size_t claim);
+/* Whether the claim is the shim's to prepare anew: else it is the kubelet's, or was unprepared. */
+bool home_shim_prepares(const struct home_world *h, size_t claim);
 /* Whether it says that a container in the sandbox has it. */
 bool home_shim_row_has(const struct home_world *h, size_t claim, unsigned sandbox);
 /* Whether the driver's says that it has moved. */
