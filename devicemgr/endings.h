@@ -51,6 +51,9 @@ void devicemgr_container_stopped(struct devicemgr *mgr, uint64_t now_ms, uint64_
 /* Likewise of the port `stop_sandbox`. */
 void devicemgr_sandbox_stop_ended(struct devicemgr *mgr, uint64_t now_ms, uint64_t op, int code,
                                   const char *message);
+/* Whether the cluster can be asked to evict pods; before this is said it can. While it cannot,
+ * `evict_force_after` does not go on. */
+void devicemgr_cluster_reached(struct devicemgr *mgr, uint64_t now_ms, bool reached);
 /* The end of the port `evict_pod`. */
 void devicemgr_pod_evicted(struct devicemgr *mgr, uint64_t now_ms, uint64_t order,
                            enum devicemgr_evicted outcome);

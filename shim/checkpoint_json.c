@@ -230,6 +230,8 @@ static void put_ending(json_t *one, const ProtobufCMessage *message)
     json_value_set(one, "earlierBoot", json_boolean(row->earlier_boot));
     json_value_set(one, "orderGraceMs",
                    row->order_own_grace ? json_null() : json_value_number(row->order_grace_ms));
+    json_value_set(one, "unaskedMs", json_value_number(row->unasked_ms));
+    json_value_set(one, "unaskedSinceMs", json_value_number(row->unasked_since_ms));
 }
 
 /* ---- all of them ---- */

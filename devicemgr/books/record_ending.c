@@ -51,6 +51,8 @@ uint8_t *record_of_ending(const struct ending *ending, const char *boot_id, size
     row.due_ms = ending->due_ms;
     row.static_pod = ending->static_pod;
     row.earlier_boot = ending->earlier_boot;
+    row.unasked_ms = ending->unasked_ms;
+    row.unasked_since_ms = ending->unasked_since_ms;
     put_order(ending, &row);
     row.asks = all;
     for (const struct ending_ask *ask = ending->asks; ask; ask = ask->next) {
@@ -125,6 +127,10 @@ int record_restore_ending(struct endings *endings, uint64_t now_ms, const char *
         ending_set_restored(ending, state, is_boot ? row->due_ms : 0, row->static_pod,
                             !is_boot || row->earlier_boot);
         ending->order_grace_ms = row->order_own_grace ? ENDING_POD_GRACE : row->order_grace_ms;
+        if (is_boot) {
+            ending->unasked_ms = row->unasked_ms;
+            ending->unasked_since_ms = earlier(row->unasked_since_ms, now_ms);
+        }
         ending->stored = true;
         result = 0;
     }

@@ -87,6 +87,7 @@ struct end_counts {
 struct ends {
     struct state *state;
     bool restored;                 /* all rows are in: before that nothing is sent */
+    bool unreached;                /* the cluster cannot be asked */
     struct end_stop *stops;        /* by op */
     struct end_sandbox *sandboxes; /* by op */
     struct end_waiter *waiters;
@@ -141,6 +142,8 @@ char *ends_stopped(struct ends *ends, uint64_t op, int code, const char *message
 struct end_sandbox *ends_sandbox_stopped(struct ends *ends, uint64_t op, int code,
                                          const char *message) __attribute__((warn_unused_result));
 void end_sandbox_free(struct end_sandbox *stop);
+/* devicemgr_cluster_reached() */
+void ends_reached(struct ends *ends, bool reached);
 /* devicemgr_pod_evicted() */
 void ends_evicted(struct ends *ends, uint64_t order, enum devicemgr_evicted outcome);
 void ends_commit_began(struct ends *ends, uint64_t commit);

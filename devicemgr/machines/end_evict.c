@@ -6,20 +6,48 @@
 #include "devicemgr/things/limits.h"
 #include "devicemgr/things/moment.h"
 
-/* Who has taken back what he asked for has not waited. */
+static uint64_t unasked_ms(const struct ends *ends, const struct ending *ending)
+{
+    uint64_t since_ms = ending->unasked_since_ms;
+
+    return ending->unasked_ms + (since_ms > 0 ? ago(ends->state->now_ms, since_ms) : 0);
+}
+
+/* Who has taken back what he asked for has not waited; nor does time count in which nobody could
+ * say whether a budget allows it. */
 static uint64_t forced_from_ms(const struct ends *ends, const struct ending *ending)
 {
     uint64_t after_ms = ends->state->settings.evict_force_after_ms;
+    uint64_t from_ms = later_by(ending_asked_ms(ending), unasked_ms(ends, ending));
 
-    return after_ms == 0 ? UINT64_MAX : later_by(ending_asked_ms(ending), after_ms);
+    return after_ms == 0 ? UINT64_MAX : later_by(from_ms, after_ms);
 }
 
 /* When the order for it is to be another one by time alone. */
 static uint64_t next_of(const struct ends *ends, const struct ending *ending)
 {
-    if (ending->state != ENDING_EVICTING || ending->order_forced || ending->unconfirmed)
+    if (ending->state != ENDING_EVICTING || ending->order_forced || ending->unconfirmed ||
+        ends->unreached)
         return UINT64_MAX;
     return forced_from_ms(ends, ending);
+}
+
+static void note_unasked(struct ends *ends, struct ending *ending)
+{
+    bool unasked = ending->state == ENDING_EVICTING && ends->unreached;
+
+    if (unasked == (ending->unasked_since_ms > 0))
+        return;
+    ending->unasked_ms = unasked_ms(ends, ending);
+    ending->unasked_since_ms = unasked ? ends->state->now_ms : 0;
+    dirty_touch_ending(ends->state, ending, true);
+}
+
+void ends_reached(struct ends *ends, bool reached)
+{
+    ends->unreached = !reached;
+    for (struct ending *e = ends->state->endings.by_uid; e; e = e->hh.next)
+        note_unasked(ends, e);
 }
 
 void end_evict_cancel(struct ends *ends, struct ending *ending)
@@ -35,9 +63,11 @@ void end_evict_order(struct ends *ends, struct ending *ending)
 {
     struct state *state = ends->state;
     uint64_t grace_ms = ending_grace_ms(ending);
-    bool forced = state->now_ms >= forced_from_ms(ends, ending);
     struct action *action;
+    bool forced;
 
+    note_unasked(ends, ending);
+    forced = state->now_ms >= forced_from_ms(ends, ending);
     if (ending->order != 0 && !ending_grace_is_shorter(ending) && forced == ending->order_forced)
         return;
     end_evict_cancel(ends, ending);

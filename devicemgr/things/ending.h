@@ -86,6 +86,9 @@ struct ending {
     uint64_t order;   /* EVICTING: its number */
     uint64_t order_grace_ms; /* EVICTING, EVICTED: which it has; ENDING_POD_GRACE: the pod's own */
     bool order_forced;       /* EVICTING: without regard to disruption budgets */
+    /* EVICTING: how long nobody could be asked to, before this moment; nor can since then, 0:
+     * somebody can. */
+    uint64_t unasked_ms, unasked_since_ms;
     UT_hash_handle hh;
 };
 

@@ -93,6 +93,12 @@ void devicemgr_sandbox_stop_ended(struct devicemgr *mgr, uint64_t now_ms, uint64
     end_sandbox_free(stop);
 }
 
+void devicemgr_cluster_reached(struct devicemgr *mgr, uint64_t now_ms, bool reached)
+{
+    state_at(&mgr->state, now_ms);
+    ends_reached(&mgr->ends, reached);
+}
+
 void devicemgr_pod_evicted(struct devicemgr *mgr, uint64_t now_ms, uint64_t order,
                            enum devicemgr_evicted outcome)
 {

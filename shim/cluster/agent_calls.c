@@ -24,10 +24,15 @@ static void agent_gone(struct cluster *cluster)
 /* What may have come to pass inside one of the core's ports is told from the loop. */
 static void tell_core(struct cluster *cluster)
 {
-    if (!cluster->lost)
-        return;
+    const struct cluster_state *state = &cluster->state;
+    bool reached = state->connected && state->reported && state->reached;
+
+    if (cluster->lost)
+        core_news_taints_doubted(&cluster->news);
     cluster->lost = false;
-    core_news_taints_doubted(&cluster->news);
+    if (reached != cluster->told_reached)
+        core_news_reached(&cluster->news, reached);
+    cluster->told_reached = reached;
 }
 
 static void on_cancelled(void *user)

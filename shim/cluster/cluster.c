@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "devicemgr/endings.h"
 #include "shim/boot_clock.h"
 #include "shim/cluster/cluster_inside.h"
 #include "shim/cluster/limits.h"
@@ -223,6 +224,7 @@ struct cluster *cluster_start(uv_loop_t *loop, const struct config *config, stru
     listener_init(&cluster->listener, cluster->server, store, STORED_NAME);
     snprintf(what, sizeof what, "cluster.socket = \"%s\"", config->cluster.socket);
     cluster->keeper = keeper_start(loop, what, serve, cluster);
+    devicemgr_cluster_reached(host_core(host), boot_now_ms(), false); /* no agent has come yet */
     return cluster;
 }
 

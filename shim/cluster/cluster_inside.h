@@ -46,6 +46,7 @@ struct cluster {
     uv_timer_t patience;        /* until it does not any more */
     struct rpc_incoming *watch; /* the agent's; NULL: there is none */
     bool lost;                  /* one has gone, which the core is still to be told */
+    bool told_reached;          /* so the core was told last */
     struct rivals rivals;
     struct cluster_state state;
     unsigned parts; /* still to be stopped */

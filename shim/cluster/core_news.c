@@ -8,6 +8,7 @@
 #include <uthash.h>
 
 #include "devicemgr/dra.h"
+#include "devicemgr/endings.h"
 #include "devicemgr/lift.h"
 #include "devicemgr/taints.h"
 #include "shim/boot_clock.h"
@@ -150,6 +151,12 @@ void core_news_taints_told(struct core_news *news)
 void core_news_taints_doubted(struct core_news *news)
 {
     devicemgr_taints_doubted(host_core(news->host), boot_now_ms());
+    host_kick(news->host);
+}
+
+void core_news_reached(struct core_news *news, bool reached)
+{
+    devicemgr_cluster_reached(host_core(news->host), boot_now_ms(), reached);
     host_kick(news->host);
 }
 

@@ -32,6 +32,8 @@ void core_news_facts(struct core_news *news, struct facts *facts);
 void core_news_taints_told(struct core_news *news);
 /* The agent has gone: they may be others before the next one has told them. */
 void core_news_taints_doubted(struct core_news *news);
+/* Whether the API server can be asked to evict pods. */
+void core_news_reached(struct core_news *news, bool reached);
 /* The core's question (ports.h, claim_look). Answered when the API server has, as the claim is
  * after that was asked; while it is away, or refuses, not at all. One that is asked again before
  * that is answered once. */

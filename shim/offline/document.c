@@ -324,26 +324,30 @@ static int read_asks(const struct reading *at, const json_t *list, Checkpoint__V
     return 0;
 }
 
-/* Earlier releases wrote neither earlierBoot nor orderGraceMs. */
+/* Earlier releases wrote none of the last four. */
 static int read_ending(const struct reading *at, json_t *value)
 {
     Checkpoint__V1__Ending row = CHECKPOINT__V1__ENDING__INIT;
     Checkpoint__V1__EndingAsk *asks;
     const json_t *name_space, *name, *list, *boot, *order = NULL;
-    json_int_t asked, due;
+    json_int_t asked, due, unasked = 0, unasked_since = 0;
     int is_static, earlier_boot = 0, rc;
 
-    if (reading_unpack(at, value, "{s:s, s:o, s:o, s:s, s:o, s:o, s:I, s:I, s:b, s?b, s?o}", "uid",
+    if (reading_unpack(at, value,
+                       "{s:s, s:o, s:o, s:s, s:o, s:o, s:I, s:I, s:b, s?b, s?o, s?I, s?I}", "uid",
                        &row.pod_uid, "namespace", &name_space, "name", &name, "state", &row.state,
                        "asks", &list, "boot", &boot, "askedMs", &asked, "dueMs", &due, "static",
-                       &is_static, "earlierBoot", &earlier_boot, "orderGraceMs", &order) < 0 ||
+                       &is_static, "earlierBoot", &earlier_boot, "orderGraceMs", &order,
+                       "unaskedMs", &unasked, "unaskedSinceMs", &unasked_since) < 0 ||
         (order && read_grace(at, order, "orderGraceMs is neither a number from 0 on nor null",
                              &row.order_own_grace, &row.order_grace_ms) < 0) ||
         reading_text_or_empty(at, name_space, "namespace", &row.namespace_) < 0 ||
         reading_text_or_empty(at, name, "name", &row.name) < 0 ||
         reading_text_or_empty(at, boot, "boot", &row.boot_id) < 0 ||
         reading_number_from_0(at, asked, INT64_MAX, "askedMs") < 0 ||
-        reading_number_from_0(at, due, INT64_MAX, "dueMs") < 0)
+        reading_number_from_0(at, due, INT64_MAX, "dueMs") < 0 ||
+        reading_number_from_0(at, unasked, INT64_MAX, "unaskedMs") < 0 ||
+        reading_number_from_0(at, unasked_since, INT64_MAX, "unaskedSinceMs") < 0)
         return -1;
     if (!json_is_array(list))
         return reading_wrong(at, "asks is no list");
@@ -351,6 +355,8 @@ static int read_ending(const struct reading *at, json_t *value)
     row.due_ms = (uint64_t)due;
     row.static_pod = is_static;
     row.earlier_boot = earlier_boot;
+    row.unasked_ms = (uint64_t)unasked;
+    row.unasked_since_ms = (uint64_t)unasked_since;
     asks = must(calloc(json_array_size(list) + 1, sizeof *asks));
     row.asks = must(calloc(json_array_size(list) + 1, sizeof *row.asks));
     rc = read_asks(at, list, asks, &row);

@@ -1,5 +1,7 @@
 """Pods that are ended, with an agent: the API server evicts them, as their budgets allow."""
 
+import time
+
 import pytest
 
 from api_pods import Budget
@@ -116,6 +118,19 @@ def test_by_force_after_a_time(shim, web, server):
     assert delete.json()["preconditions"] == {"uid": web.uid}
     assert server.requests.index(marking) < server.requests.index(delete)
     assert mark(server)[:2] == ("True", "DeletionByCRIDeviceShim")
+
+
+@pytest.mark.parametrize("settings", [{"evict_force_after": "3s"}])
+def test_not_before_the_budget_was_asked(shim, web, server, agent):
+    """However long nobody could."""
+    server.budgets.append(Budget({"app": "web"}, allowed=0))
+    agent.kill()
+    end(shim)
+    time.sleep(4)
+    agent.start()
+    ended(shim)
+    [evict, *_], [delete] = server.asked(path("/eviction"), "POST"), server.asked(path(), "DELETE")
+    assert server.requests.index(evict) < server.requests.index(delete)
 
 
 def test_what_is_not_there_is_done(shim, web, server, runtime):

@@ -28,6 +28,22 @@ void taint_cluster_cancelled(struct taint_world *t, uint64_t order)
     }
 }
 
+void taint_cluster_reached(struct taint_world *t)
+{
+    if (!t->cluster)
+        return;
+    taint_note(t, "the API server is %s", t->api_away ? "away" : "there");
+    devicemgr_cluster_reached(t->core, t->now_ms, !t->api_away);
+}
+
+void taint_cluster_waits(struct taint_world *t, uint64_t ms)
+{
+    for (size_t i = 0; i < TW_PODS; i++) {
+        if (t->api_away && t->pods[i].order)
+            t->pods[i].unasked_ms += ms;
+    }
+}
+
 void taint_cluster_proceeds(struct taint_world *t, struct tw_pod *pod)
 {
     uint64_t order = pod->order;

@@ -125,6 +125,7 @@ void taint_judge_asked(struct taint_world *t, struct tw_pod *pod, const char *wh
     pod->evicted.is = true;
     pod->unsure.is = false;
     pod->asked_ms = t->now_ms;
+    pod->unasked_ms = 0;
     taint_judge_counts(t);
 }
 
@@ -166,6 +167,8 @@ void taint_judge_stop(struct taint_world *t, const struct tw_pod *pod, uint64_t 
 void taint_judge_order(struct taint_world *t, const struct tw_pod *pod,
                        const struct devicemgr_eviction *eviction)
 {
+    uint64_t after_ms = TW_FORCE_AFTER_MS + pod->unasked_ms;
+
     check_that(t->w, is_wanted(t, pod), "only pods that are to end are evicted: u%u", pod->uid);
     check_that(t->w, pod->ended.is || !taint_is_doubted(t, pod),
                "none is evicted by the word of an agent that has gone: u%u", pod->uid);
@@ -179,8 +182,8 @@ void taint_judge_order(struct taint_world *t, const struct tw_pod *pod,
         return;
     count_add(COUNT_TAINT_FORCED);
     check_that(t->w,
-               t->force && ((pod->evicted.is && t->now_ms >= pod->asked_ms + TW_FORCE_AFTER_MS) ||
-                            (pod->ended.is && t->now_ms >= pod->ended_ms + TW_FORCE_AFTER_MS)),
+               t->force && ((pod->evicted.is && t->now_ms >= pod->asked_ms + after_ms) ||
+                            (pod->ended.is && t->now_ms >= pod->ended_ms + after_ms)),
                "disruption budgets are kept to as long as the settings say");
 }
 
@@ -301,6 +304,7 @@ static void check_taken_back(struct taint_world *t, struct tw_pod *pod)
     if (pod->evicted.is || pod->ended.is)
         return;
     pod->sent = pod->unsure.is = false;
+    pod->unasked_ms = 0;
     check_that(t->w, !pod->order, "an eviction ends with its taint: u%u", pod->uid);
     check_that(t->w, !has_stops(t, pod), "and so does what is being stopped: u%u", pod->uid);
 }

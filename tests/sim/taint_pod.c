@@ -382,6 +382,7 @@ void taint_pods_shim_ended(struct taint_world *t)
         pod->evicted.is = pod->evicted.stored;
         pod->ended.is = pod->ended.stored;
         pod->asked_ms = pod->asked_stored_ms;
+        pod->unasked_ms = pod->unasked_stored_ms;
         pod->unsure.is = pod->unsure.stored;
         pod->order = pod->prepare = 0;
         pod->sent = pod->accepted = pod->user = false;

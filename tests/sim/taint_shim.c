@@ -33,6 +33,7 @@ static void on_commit(void *user, uint64_t commit, const struct devicemgr_record
             pod->evicted.carried = row->value && pod->evicted.is;
             pod->ended.carried = row->value && pod->ended.is;
             pod->asked_carried_ms = pod->asked_ms;
+            pod->unasked_carried_ms = pod->unasked_ms;
             pod->unsure.carried = row->value && pod->unsure.is;
         }
     }
@@ -51,6 +52,7 @@ static void note_durable(struct taint_world *t)
             pod->evicted.stored = pod->evicted.carried;
             pod->ended.stored = pod->ended.carried;
             pod->asked_stored_ms = pod->asked_carried_ms;
+            pod->unasked_stored_ms = pod->unasked_carried_ms;
             pod->unsure.stored = pod->unsure.carried;
         }
     }
@@ -357,6 +359,7 @@ void taint_shim_start(struct taint_world *t)
     taint_agent_shim_started(t);
     taint_claims_shim_started(t);
     devicemgr_restored(t->core, t->now_ms);
+    taint_cluster_reached(t);
     devicemgr_kubelet_listed(t->core, t->now_ms);
     taint_pods_shim_started(t);
     t->list_wanted = true; /* as a lister that has connected */
@@ -420,8 +423,10 @@ void taint_shim_pass(struct taint_world *t, uint64_t ms)
 
         if (next_ms > end_ms)
             next_ms = end_ms;
-        if (next_ms > t->now_ms)
+        if (next_ms > t->now_ms) {
+            taint_cluster_waits(t, next_ms - t->now_ms);
             t->now_ms = next_ms;
+        }
         taint_stops_due(t);
         if (devicemgr_next_ms(t->core) <= t->now_ms) {
             devicemgr_tick(t->core, t->now_ms);

@@ -114,6 +114,13 @@ static void taint(struct taint_world *t)
         taint_device_acts(t, &t->pods[rng_below(&t->rng, TW_PODS)]);
 }
 
+static void api_acts(struct taint_world *t)
+{
+    t->api_away = rng_percent(&t->rng, 30);
+    taint_cluster_reached(t);
+    taint_shim_run(t);
+}
+
 static void happen(struct taint_world *t)
 {
     struct tw_pod *pod = &t->pods[rng_below(&t->rng, TW_PODS)];
@@ -142,7 +149,7 @@ static void happen(struct taint_world *t)
     else if (what < 88)
         taint_cluster_proceeds(t, pod);
     else if (what < 89)
-        t->api_away = rng_percent(&t->rng, 30);
+        api_acts(t);
     else if (what < 90)
         taint_settings_change(t);
     else if (what < 92)
@@ -260,6 +267,7 @@ bool taint_world_run(struct world *w)
         happen(t);
     t->calm = true;
     t->runtime_away = t->api_away = false;
+    taint_cluster_reached(t);
     if (!*w->broken)
         rest(t);
     t->untainted = true;

@@ -58,7 +58,7 @@
 #define TW_ASKS 256
 #define TW_SLIPPED 64
 #define TW_MINUTE_MS 60000
-#define TW_FORCE_AFTER_MS 90000
+#define TW_FORCE_AFTER_MS 20000
 /* How long the shim holds a create that has to wait. */
 #define TW_HOLD_MS 5000
 
@@ -239,8 +239,10 @@ struct tw_pod {
     struct tw_want
         unsure; /* its sandbox was stopped since: it may be over to the shim, and asked for anew */
     uint64_t asked_carried_ms, asked_stored_ms;
-    uint64_t asked_ms;     /* when its eviction was asked for */
-    uint64_t ended_ms;     /* when an operator asked for its end first */
+    uint64_t asked_ms; /* when its eviction was asked for */
+    uint64_t ended_ms; /* when an operator asked for its end first */
+    /* How long the API server was away meanwhile, at least, while it had an order. */
+    uint64_t unasked_ms, unasked_carried_ms, unasked_stored_ms;
     uint64_t end_grace_ms; /* the shortest of what he has asked for */
     bool by_health;        /* it was asked for that alone, and was due for nothing else since */
     bool sent;             /* something was, for its end */
@@ -409,6 +411,10 @@ void taint_cluster_ordered(struct taint_world *t, uint64_t order,
 void taint_cluster_cancelled(struct taint_world *t, uint64_t order);
 /* It answers one order, or says that its budget is used up. */
 void taint_cluster_proceeds(struct taint_world *t, struct tw_pod *pod);
+/* The shim is told whether it is there. */
+void taint_cluster_reached(struct taint_world *t);
+/* So much time passes. */
+void taint_cluster_waits(struct taint_world *t, uint64_t ms);
 
 /* ---- taint_claim.c ---- */
 

@@ -1031,6 +1031,61 @@ static void budgets_are_kept_to_for_a_time(void **state)
     expect(w, "commit ending u1");
 }
 
+static void reached(struct world *w, bool is)
+{
+    devicemgr_cluster_reached(w->mgr, w->now_ms, is);
+    devicemgr_run(w->mgr);
+}
+
+/* As long as nobody can be asked nobody has said that a budget does not allow it. */
+static void an_outage_does_not_count(void **state)
+{
+    struct world *w = *state;
+
+    wait_for_force(w);
+    reached(w, false);
+    stored(w);
+    pass(w, 3600000);
+    expect_nothing(w);
+    world_restart(w); /* in the middle of it */
+    expect(w, "evict u1 (ns/u1) in 0ms: tired");
+    reached(w, false);
+    stored(w);
+    pass(w, 3600000);
+    expect_nothing(w);
+    reached(w, true);
+    stored(w);
+    pass(w, 100000);
+    world_restart(w); /* and behind it */
+    expect(w, "evict u1 (ns/u1) in 0ms: tired");
+    pass(w, 199000);
+    expect_nothing(w);
+    pass(w, 1000);
+    expect(w, "evict no more");
+    expect(w, "evict u1 (ns/u1) in 0ms by force: tired");
+    reached(w, false); /* it stays so */
+    stored(w);
+    pass(w, 3600000);
+    expect_nothing(w);
+}
+
+static void nor_does_one_in_which_it_is_asked_for(void **state)
+{
+    struct world *w = *state;
+
+    reached(w, false);
+    wait_for_force(w);
+    pass(w, 3600000);
+    expect_nothing(w);
+    reached(w, true);
+    stored(w);
+    pass(w, 599000);
+    expect_nothing(w);
+    pass(w, 1000);
+    expect(w, "evict no more");
+    expect(w, "evict u1 (ns/u1) in 0ms by force: tired");
+}
+
 static void who_takes_it_back_has_not_waited(void **state)
 {
     struct world *w = *state;
@@ -1116,6 +1171,8 @@ int main(void)
         CLUSTER(so_it_is_after_a_restart),
         CLUSTER(nor_is_the_pods_own_passed_over),
         CLUSTER(budgets_are_kept_to_for_a_time),
+        CLUSTER(an_outage_does_not_count),
+        CLUSTER(nor_does_one_in_which_it_is_asked_for),
         CLUSTER(who_takes_it_back_has_not_waited),
         CLUSTER(what_was_forced_for_him_alone_is_so_no_more),
     };

@@ -107,11 +107,15 @@ static void one_comes_back_once_with_all_who_ask(void **state)
     row_init(&row);
     row.ending.n_asks = ENDING_ASKS_MAX;
     row.asks[0].asked_ms = 700; /* the others say no moment: when the first of all did */
+    row.ending.unasked_ms = 200;
+    row.ending.unasked_since_ms = 800;
     assert_int_equal(restore(&table, &row, BOOT), 0);
     assert_int_equal(restore(&table, &row, BOOT), -1);
     ending = endings_find(&table, "u1");
     assert_int_equal(ending_asked_ms(ending), 500);
     assert_int_equal(ending->due_ms, 900);
+    assert_int_equal(ending->unasked_ms, 200);
+    assert_int_equal(ending->unasked_since_ms, 800);
     assert_int_equal(ending_find_ask(ending, END_OPERATOR, 1)->asked_ms, 700);
     assert_int_equal(ending_find_ask(ending, END_OPERATOR, ENDING_ASKS_MAX)->asked_ms, 500);
     endings_fini(&table);
@@ -125,10 +129,12 @@ static void of_another_boot_all_ask_now(void **state)
 
     (void)state;
     row_init(&row);
+    row.ending.unasked_ms = row.ending.unasked_since_ms = 200;
     assert_int_equal(restore(&table, &row, "boot-2"), 0);
     ending = endings_find(&table, "u1");
     assert_int_equal(ending_asked_ms(ending), 1000);
     assert_int_equal(ending->due_ms, 0);
+    assert_int_equal(ending->unasked_ms + ending->unasked_since_ms, 0);
     endings_fini(&table);
 }
 

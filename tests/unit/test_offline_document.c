@@ -77,12 +77,14 @@ static const char TEXT[] =
     "   {\"asker\": \"eviction\", \"token\": 7, \"askedMs\": 6, \"graceMs\": 3000,"
     "   \"orLess\": true, \"here\": false, \"why\": null, \"atSeconds\": 0, \"told\": false}],"
     "  \"boot\": \"a-boot\", \"askedMs\": 5, \"dueMs\": 0, \"static\": true,"
-    "  \"earlierBoot\": true, \"orderGraceMs\": 0},"
+    "  \"earlierBoot\": true, \"orderGraceMs\": 0, \"unaskedMs\": 8,"
+    "  \"unaskedSinceMs\": 9},"
     "  {\"uid\": \"q\", \"namespace\": null, \"name\": null, \"state\": \"evicted\","
     "   \"asks\": [{\"asker\": \"shutdown\", \"token\": 0, \"askedMs\": 0, \"graceMs\": 9,"
     "    \"orLess\": false, \"here\": false, \"why\": null, \"atSeconds\": 0, \"told\": false}],"
     "   \"boot\": null, \"askedMs\": 0, \"dueMs\": 0, \"static\": false,"
-    "   \"earlierBoot\": false, \"orderGraceMs\": null}]}";
+    "   \"earlierBoot\": false, \"orderGraceMs\": null, \"unaskedMs\": 0,"
+    "   \"unaskedSinceMs\": 0}]}";
 #define ROWS 15
 
 struct fixture {
@@ -148,6 +150,8 @@ static const struct later {
              {"asker", "orLess", "false"},
              {"asker", "told", "false"},
              {"asks", "orderGraceMs", "0"},
+             {"asks", "unaskedMs", "0"},
+             {"asks", "unaskedSinceMs", "0"},
              {"pod", "podUid", "null"},
              {"pod", "former", "false"},
              {"users", "lapsed", "[]"},
