@@ -70,12 +70,16 @@ static bool is_in_the_way(const struct tasks *tasks, const struct claim *owed,
             owed->unanswered || may_meet(tasks, claim->driver, &owed->devices, &claim->allocation));
 }
 
+/* One that is owed no more is in the way until that is stored: after a crash it would be told again,
+ * behind what was prepared since. */
 const struct claim *task_owed_first(const struct tasks *tasks, const struct claim *claim)
 {
-    if (claim->of->owed == 0)
+    if (claim->of->owed == 0 && claim->of->owed_stored == 0)
         return NULL;
     for (const struct claim *c = claim->of->first; c; c = c->next) {
-        if (c != claim && c->state == CLAIM_OWED && is_in_the_way(tasks, c, claim))
+        bool owed = c->state == CLAIM_OWED ? is_in_the_way(tasks, c, claim) : c->owed_stored;
+
+        if (c != claim && owed)
             return c;
     }
     return NULL;

@@ -404,6 +404,15 @@ void tasks_commit_began(struct tasks *tasks)
     }
 }
 
+/* What was owed by the store alone is so no more. */
+static void note_owed_less(struct tasks *tasks)
+{
+    for (struct claims_of *of = tasks->state->claims.by_driver; of; of = of->hh.next) {
+        tasks->owed_less = tasks->owed_less || of->owed_less;
+        of->owed_less = false;
+    }
+}
+
 void tasks_committed(struct tasks *tasks, uint64_t commit, const char *error)
 {
     struct task *task, *next;
@@ -417,6 +426,7 @@ void tasks_committed(struct tasks *tasks, uint64_t commit, const char *error)
         task->commit = 0;
         task_committed(tasks, task, durable ? NULL : error);
     }
+    note_owed_less(tasks);
     settle(tasks);
 }
 

@@ -151,6 +151,7 @@ static void leave(struct claims *table, struct claim *claim)
 
     DL_DELETE(of->first, claim);
     of->owed -= claim->state == CLAIM_OWED;
+    of->owed_stored -= claim->owed_stored;
     if (--of->len > 0)
         return;
     HASH_DEL(table->by_driver, of);
@@ -199,6 +200,13 @@ bool claim_local_doubted(const struct claim *claim)
            !(claim->allocation_known && granted_same(&claim->allocation, &claim->devices));
 }
 
+static void note_owed_stored(struct claim *claim, bool stored)
+{
+    claim->of->owed_less = claim->of->owed_less || (claim->owed_stored && !stored);
+    claim->of->owed_stored += (size_t)stored - (size_t)claim->owed_stored;
+    claim->owed_stored = stored;
+}
+
 static void enter(struct claim *claim, enum claim_state state, uint64_t now_ms)
 {
     claim->of->owed += (size_t)(state == CLAIM_OWED) - (size_t)(claim->state == CLAIM_OWED);
@@ -219,6 +227,8 @@ static void enter(struct claim *claim, enum claim_state state, uint64_t now_ms)
 void claim_set_state(struct claim *claim, enum claim_state state, uint64_t now_ms)
 {
     assert(NEXT[claim->state] & 1u << state);
+    if (claim->state == CLAIM_OWED && (claim->durable || claim->commit != 0))
+        note_owed_stored(claim, true);
     enter(claim, state, now_ms);
     claim->durable = false;
     claim->commit = 0;
@@ -483,4 +493,6 @@ void claim_committed(struct claim *claim, bool durable)
 {
     claim->commit = 0;
     claim->durable = durable;
+    if (durable)
+        note_owed_stored(claim, false);
 }

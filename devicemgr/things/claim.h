@@ -87,9 +87,10 @@ struct claim {
     /* It is not prepared anew for the runtime's sake before then; the last pause. */
     uint64_t anew_ms;
     uint64_t anew_pause_ms;
-    unsigned lost;  /* calls for it that ended with its driver, since that has answered one */
-    bool held_told; /* that another pod may have a device of it, and nobody knows more */
-    bool stored;    /* the store may have a row of it; checkpoint.c's */
+    unsigned lost;    /* calls for it that ended with its driver, since that has answered one */
+    bool held_told;   /* that another pod may have a device of it, and nobody knows more */
+    bool stored;      /* the store may have a row of it; checkpoint.c's */
+    bool owed_stored; /* it is OWED no more, and the store may say yet that it is */
     struct claims_of *of;
     struct claim *prev, *next; /* of the driver */
     char *key;
@@ -102,7 +103,9 @@ struct claims_of {
     char *driver;
     struct claim *first; /* who came first */
     size_t len;
-    size_t owed; /* of them: how many are OWED */
+    size_t owed;        /* of them: how many are OWED; */
+    size_t owed_stored; /* or are so by the store alone; */
+    bool owed_less;     /* one of those was, and is not any more: the tasks' */
     UT_hash_handle hh;
 };
 

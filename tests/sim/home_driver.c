@@ -254,6 +254,7 @@ static void answer(struct home_world *h, struct hw_op *op)
             claim->said_shared = claim->shared && h->drivers[claim->driver].shares_said;
         }
         claim->said = is.prepare;
+        claim->given_back = !is.prepare && strcmp(home_shim_row(h, is.claim).state, "owed") == 0;
         claim->used_since = !is.prepare && home_may_be_used(h, is.claim);
         claim->unsure = false;
         devicemgr_claim_answered(h->core, h->now_ms, is.call, 0, NULL, is.prepare ? bytes : NULL,

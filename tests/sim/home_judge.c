@@ -66,8 +66,8 @@ static bool is_asked_anew(const struct home_world *h, size_t owed)
     return h->claims[owed].in_books && row_is(h, owed, "sent");
 }
 
-/* What others may have of it must be gone before the claim is prepared: what failed is in the way
- * of its own pool. */
+/* What others may have of it must be gone before the claim is prepared, and that be stored, as it goes
+ * out once more after a kill: what failed is in the way of its own pool. */
 static void check_owed(struct home_world *h, const struct hw_op *op)
 {
     const struct hw_claim *claim = &h->claims[op->claim];
@@ -84,6 +84,11 @@ static void check_owed(struct home_world *h, const struct hw_op *op)
                 may_be_again(h, i) || is_asked_anew(h, i) ||
                 (other->tried && (apart || is_kept_in_books(other, claim) || is_unseen(h, i))),
             "c%zu is prepared before c%zu is unprepared, which is owed", op->claim, i);
+        check_that(h->w,
+                   i == op->claim || other->driver != claim->driver || !other->given_back ||
+                       !row_is(h, i, "owed"),
+                   "c%zu is prepared before it is stored that c%zu is not owed any more", op->claim,
+                   i);
     }
 }
 

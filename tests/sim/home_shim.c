@@ -116,6 +116,17 @@ static void on_commit(void *user, uint64_t commit, const struct devicemgr_record
     }
 }
 
+/* The store says so by now, or it is owed again. */
+static void note_given_back(struct home_world *h, bool fails)
+{
+    for (size_t i = 0; i < h->claims_len; i++) {
+        struct hw_claim *claim = &h->claims[i];
+
+        if (claim->given_back)
+            claim->given_back = !fails && strcmp(home_shim_row(h, i).state, "owed") == 0;
+    }
+}
+
 static void end_commit(struct home_world *h, bool fails)
 {
     h->commit = 0;
@@ -123,10 +134,12 @@ static void end_commit(struct home_world *h, bool fails)
     if (fails) {
         h->failed_ms = h->now_ms;
         rows_free(&h->pending);
+        note_given_back(h, true);
         return;
     }
     h->stored_ms = h->now_ms;
     rows_store(&h->rows, &h->pending);
+    note_given_back(h, false);
     for (size_t d = 0; d < HW_DRIVERS; d++) {
         h->drivers[d].stored = h->drivers[d].carried;
         h->drivers[d].seen_stored = h->drivers[d].seen_carried;
@@ -284,8 +297,10 @@ void home_shim_kill(struct home_world *h)
     if (h->commit)
         end_commit(h, rng_percent(&h->rng, 50));
     home_drivers_shim_ended(h);
-    for (size_t i = 0; i < h->claims_len; i++)
+    for (size_t i = 0; i < h->claims_len; i++) {
         h->claims[i].asked = 0;
+        h->claims[i].given_back = false;
+    }
     home_shim_start(h);
 }
 

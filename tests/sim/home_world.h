@@ -138,6 +138,7 @@ struct hw_claim {
     unsigned said_device;
     bool said_shared;   /* others may have that as well, by that answer */
     bool owed;          /* the kubelet was told by the shim that it has not */
+    bool given_back;    /* it has told the shim that it has not, by whose row it is owed yet */
     unsigned lost;      /* calls for it that ended with the driver, since that has answered one */
     bool tried;         /* since the driver is there: it was told so, and failed */
     bool in_use;        /* likewise: or was not, since the kubelet had it in its books, */

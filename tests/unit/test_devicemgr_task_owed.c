@@ -353,6 +353,30 @@ static void it_goes_out_before_anything_is_prepared(void **state)
     expect(w, "prepare c3 *");
 }
 
+/* Who has been sent already has no row to wait for: a crash would tell it again, behind that one. */
+static void it_is_in_the_way_until_that_it_is_done_is_stored(void **state)
+{
+    struct world *w = *state;
+
+    slice_is(w, "p", "gpu-0");
+    driver_up(w, 1, DRIVER);
+    claim_prepared(w, 5, "c1", "gpu-0");
+    claim_sent(w, 6, "c2");
+    driver_lost(w, 1, "closed");
+    unprepare(w, 7, "c1");
+    expect_stored(w, "commit claim c1 *");
+    expect(w, "claim 7 done");
+    driver_connected(w, 1);
+    expect(w, "unprepare c1 *");
+    claim_unprepared(w);
+    expect(w, "commit -claim c1 *");
+    claim_cancelled(w, 6);
+    prepare(w, 8, "c2");
+    expect_nothing(w);
+    committed(w);
+    expect(w, "prepare c2 *");
+}
+
 /* The driver is back before either is durable. */
 static void it_goes_out_before_what_is_stored_with_it(void **state)
 {
@@ -856,6 +880,7 @@ int main(void)
         CLAIMS_TEST(nor_is_what_may_have_others_by_then),
         CLAIMS_TEST(what_the_store_has_lost_is_stored_before_it_is_promised_again),
         CLAIMS_TEST(it_goes_out_before_anything_is_prepared),
+        CLAIMS_TEST(it_is_in_the_way_until_that_it_is_done_is_stored),
         CLAIMS_TEST(it_goes_out_before_what_is_stored_with_it),
         CLAIMS_TEST(it_outlives_a_restart),
         CLAIMS_TEST(what_the_kubelet_has_again_since_is_not_taken_from_it),

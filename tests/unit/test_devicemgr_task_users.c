@@ -501,6 +501,26 @@ static void nor_is_it_unprepared_to_prepare_it_anew(void **state)
     expect(w, "claim 7 done*");
 }
 
+/* A crash would have it owed again, behind what was prepared since. */
+static void nor_is_another_prepared_before_that_is_stored(void **state)
+{
+    struct world *w = *state;
+
+    driver_up(w, 1, DRIVER);
+    claim_sent(w, 9, "c2");
+    claim_cancelled(w, 9);
+    driver_deregister(w, 1);
+    c1_owed_and_used(w);
+    prepare(w, 7, "c1");
+    prepare(w, 8, "c2");
+    driver_connected(w, 1);
+    expect(w, "commit claim c1 *");
+    expect_nothing(w);
+    committed(w);
+    expect(w, "prepare c1 *");
+    expect(w, "prepare c2 *");
+}
+
 static void there_is_a_most_of_users(void **state)
 {
     struct claim claim = {0};
@@ -561,6 +581,7 @@ int main(void)
         CLAIMS_TEST(nor_is_what_is_stored_put_off_then),
         CLAIMS_TEST(what_is_owed_is_looked_up_if_a_container_was_made_with_it_since),
         CLAIMS_TEST(nor_is_it_unprepared_to_prepare_it_anew),
+        CLAIMS_TEST(nor_is_another_prepared_before_that_is_stored),
         cmocka_unit_test(there_is_a_most_of_users),
         cmocka_unit_test(there_is_a_most_of_what_a_claim_had),
     };
