@@ -107,6 +107,22 @@ static bool is_stored(const struct home_world *h, const struct hw_use *use)
     return false;
 }
 
+/* Where the driver's names do not tell its claims apart, it may go on by another of them, which is
+ * stored, when its own was unprepared as it came. */
+static bool is_anothers(const struct home_world *h, const struct hw_use *use, size_t index)
+{
+    size_t claim = use->claims[index], driver = h->claims[claim].driver;
+
+    if (!h->drivers[driver].same_names || home_shim_row(h, claim).there)
+        return false;
+    for (size_t i = 0; i < h->claims_len; i++) {
+        if (h->claims[i].driver == driver && h->claims[i].said_device == use->device[index] &&
+            home_shim_row_has(h, i, use->sandbox))
+            return true;
+    }
+    return false;
+}
+
 bool home_use_passes(struct home_world *h, const struct hw_pod *pod)
 {
     for (size_t i = 0; i < HW_USES; i++) {
@@ -114,7 +130,8 @@ bool home_use_passes(struct home_world *h, const struct hw_pod *pod)
 
         for (size_t k = 0; use->sandbox == pod->sandbox && k < use->claims_len; k++) {
             use->passed = true;
-            if (use->known[k] && !home_shim_row_has(h, use->claims[k], use->sandbox))
+            if (use->known[k] && !home_shim_row_has(h, use->claims[k], use->sandbox) &&
+                !is_anothers(h, use, k))
                 return false;
         }
     }
