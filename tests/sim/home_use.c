@@ -107,20 +107,27 @@ static bool is_stored(const struct home_world *h, const struct hw_use *use)
     return false;
 }
 
-/* Where the driver's names do not tell its claims apart, it may go on by another of them, which is
- * stored, when its own was unprepared as it came. */
-static bool is_anothers(const struct home_world *h, const struct hw_use *use, size_t index)
+/* Where the driver's names do not tell its claims apart, it may have its device by another, which is
+ * stored: then it is in nobody's way. */
+static bool may_be_anothers(const struct home_world *h, const struct hw_use *use, size_t index)
 {
     size_t claim = use->claims[index], driver = h->claims[claim].driver;
 
-    if (!h->drivers[driver].same_names || home_shim_row(h, claim).there)
-        return false;
-    for (size_t i = 0; i < h->claims_len; i++) {
-        if (h->claims[i].driver == driver && h->claims[i].said_device == use->device[index] &&
+    for (size_t i = 0; h->drivers[driver].same_names && i < h->claims_len; i++) {
+        if (i != claim && h->claims[i].driver == driver &&
+            h->claims[i].said_device == use->device[index] &&
+            strcmp(home_shim_row(h, i).state, "prepared") == 0 &&
             home_shim_row_has(h, i, use->sandbox))
             return true;
     }
     return false;
+}
+
+/* By its row, if that was not unprepared as it came, since it may have another's. */
+static bool is_stored_with(const struct home_world *h, const struct hw_use *use, size_t index)
+{
+    return home_shim_row_has(h, use->claims[index], use->sandbox) ||
+           (!home_shim_row(h, use->claims[index]).there && may_be_anothers(h, use, index));
 }
 
 bool home_use_passes(struct home_world *h, const struct hw_pod *pod)
@@ -130,8 +137,7 @@ bool home_use_passes(struct home_world *h, const struct hw_pod *pod)
 
         for (size_t k = 0; use->sandbox == pod->sandbox && k < use->claims_len; k++) {
             use->passed = true;
-            if (use->known[k] && !home_shim_row_has(h, use->claims[k], use->sandbox) &&
-                !is_anothers(h, use, k))
+            if (use->known[k] && !is_stored_with(h, use, k))
                 return false;
         }
     }
@@ -189,7 +195,8 @@ bool home_is_used(const struct home_world *h, size_t claim)
         const struct hw_use *use = &h->uses[i];
 
         for (size_t k = 0; !use->over && k < use->claims_len; k++) {
-            if (use->claims[k] == claim && use->known[k] && is_running(h->pods, use))
+            if (use->claims[k] == claim && use->known[k] && is_running(h->pods, use) &&
+                !may_be_anothers(h, use, k))
                 return true;
         }
     }
