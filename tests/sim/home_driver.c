@@ -210,7 +210,7 @@ void home_driver_called(struct home_world *h, bool prepare, enum hw_looks looks,
     size_t slot = 0;
 
     op.seen = h->drivers[driver_of(h, op.claim)].seen;
-    op.used = home_may_be_used(h, op.claim);
+    op.used = home_is_asked_with(h, op.claim);
     home_note(h, "%s %s at %" PRIu64 " by %" PRIu64,
               looks != HW_SENT ? "settle"
               : prepare        ? "prepare"

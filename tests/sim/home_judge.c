@@ -275,11 +275,14 @@ void home_judge_passes(struct home_world *h, const struct hw_pod *pod)
                "who is to run with claims is stored before the runtime is asked: u%u", pod->uid);
 }
 
+/* Or with what it had when that was asked for: the kubelet may have had it prepared itself since. */
 void home_judge_names(struct home_world *h, const struct hw_pod *pod, size_t index)
 {
     check_that(h->w, !(pod->named[index] & pod->before[index]),
                "u%u is not made with what c%zu had before", pod->uid, pod->claims[index]);
-    check_that(h->w, pod->named[index] & 1U << h->claims[pod->claims[index]].given,
+    check_that(h->w,
+               pod->named[index] &
+                   (1U << h->claims[pod->claims[index]].given | 1U << pod->given[index]),
                "u%u is made with what c%zu has", pod->uid, pod->claims[index]);
 }
 

@@ -25,6 +25,7 @@ size_t home_names(struct home_world *h, struct hw_pod *pod, char names[HW_NAMES]
         bool certain = is_certain(h, pod->claims[i]);
 
         pod->named[i] = is->books;
+        pod->given[i] = is->given;
         pod->before[i] = certain ? is->ours & ~(1U << is->given) : 0;
         snprintf(names[len++], 48, "%s/device=all", home_driver_name(is->driver));
         for (unsigned device = 0; device < HW_DEVICES; device++) {

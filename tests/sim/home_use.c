@@ -189,6 +189,17 @@ bool home_may_be_used(const struct home_world *h, size_t claim)
     return false;
 }
 
+bool home_is_asked_with(const struct home_world *h, size_t claim)
+{
+    for (size_t i = 0; i < HW_USES; i++) {
+        for (size_t k = 0; !h->uses[i].over && k < h->uses[i].claims_len; k++) {
+            if (h->uses[i].claims[k] == claim)
+                return true;
+        }
+    }
+    return false;
+}
+
 bool home_is_used(const struct home_world *h, size_t claim)
 {
     for (size_t i = 0; i < HW_USES; i++) {

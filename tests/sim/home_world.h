@@ -63,7 +63,7 @@ struct hw_op {
     bool prepare;
     enum hw_looks looks;
     bool seen;    /* it was known then that its driver is with the kubelet, too */
-    bool used;    /* a container might run with the claim then */
+    bool used;    /* a container might run with this very claim then */
     bool decided; /* it is done, or failed */
     bool failed;
     bool late; /* its answer comes too late, or never */
@@ -167,7 +167,8 @@ struct hw_pod {
     /* Devices of each claim, as masks: which it names, and which of them it is not to have, as
      * the claim had them before. */
     unsigned named[HW_POD_CLAIMS], before[HW_POD_CLAIMS];
-    uint64_t passed; /* which the runtime has yet to answer; likewise */
+    unsigned given[HW_POD_CLAIMS]; /* what the kubelet was told last then */
+    uint64_t passed;               /* which the runtime has yet to answer; likewise */
     uint64_t retry_ms;
 };
 
@@ -358,6 +359,8 @@ void home_uses_shim_started(struct home_world *h);
  * known to. */
 bool home_may_be_used(const struct home_world *h, size_t claim);
 bool home_is_used(const struct home_world *h, size_t claim);
+/* Whether one may be there that was asked for with this very claim. */
+bool home_is_asked_with(const struct home_world *h, size_t claim);
 /* What a pod that is to have a container is in the way of. */
 enum hw_held {
     HW_FREE,
