@@ -301,14 +301,23 @@ static bool act_on(struct state *state, struct create *create, struct look *look
     return false;
 }
 
-/* Of one with claims only: it has them until its sandbox has ended. */
+static bool is_open(const struct state *state, const char *sandbox_id)
+{
+    const struct sandbox *sandbox = pods_find_sandbox(&state->pods, sandbox_id);
+
+    return sandbox && sandbox->state == SANDBOX_OPEN;
+}
+
+/* Of one with claims only: it has them until its sandbox has ended, but for what was owed, and is
+ * unprepared by now: then it has what it names by another, that is not known here. */
 static struct look usable_claims(const struct state *state, const struct create *create)
 {
     const struct demand *demand = &create->demand;
     struct look look = ended_pod(state, demand->pod_uid);
 
     if (look.step == LOOK_GO && !create->unclaimed &&
-        !claimed_used(state, demand->sandbox_id, demand->container)) {
+        !claimed_used(state, demand->sandbox_id, demand->container) &&
+        !is_open(state, demand->sandbox_id)) {
         look.step = LOOK_REFUSE;
         look.reason.kind = REASON_SANDBOX_STOPS;
     }

@@ -812,6 +812,31 @@ static void who_waits_for_that_may_be_over(void **state)
     assert_int_equal(w->passed, 0);
 }
 
+/* The kubelet has another claim with the same names prepared by itself. */
+static void but_not_as_what_is_owed_is_unprepared(void **state)
+{
+    struct world *w = *state;
+
+    slice_is(w, "p", "gpu-0");
+    driver_up(w, 1, DRIVER);
+    claim_prepared(w, 5, "c1", "gpu-0");
+    driver_lost(w, 1, "closed");
+    unprepare(w, 6, "c1");
+    expect_stored(w, "commit claim c1 *");
+    expect(w, "claim 6 done");
+    driver_connected(w, 1);
+    expect(w, "unprepare c1 *");
+    sandbox_ran(w, "u1", "s-u1", 0);
+    prepare_of(w, 8, "other.example.com", "c2");
+    expect(w, "commit claim c2 *"); /* under way */
+    assert_false(create_named(w, 7, "u1", GPU_0, ""));
+    claim_unprepared(w);
+    committed(w);
+    expect_stored(w, "commit -claim c1 *");
+    expect_nothing(w);
+    assert_int_equal(w->passed, 7);
+}
+
 static void who_had_it_before_a_restart_is_asked_for(void **state)
 {
     struct world *w = *state;
@@ -1573,6 +1598,7 @@ int main(void)
         CLAIMS_TEST(who_would_wait_beyond_the_bounds_is_refused),
         CLAIMS_TEST(who_cannot_be_stored_with_a_claim_is_refused),
         CLAIMS_TEST(who_waits_for_that_may_be_over),
+        CLAIMS_TEST(but_not_as_what_is_owed_is_unprepared),
         CLAIMS_TEST(who_had_it_before_a_restart_is_asked_for),
         CLAIMS_TEST(what_the_cluster_said_before_a_restart_counts),
         CLAIMS_TEST(what_a_claim_had_before_is_with_whom_it_runs),
