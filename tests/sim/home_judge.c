@@ -374,12 +374,37 @@ static bool may_wait_for_others(const struct home_world *h, const struct hw_pod 
     return false;
 }
 
+static bool others_run_by(const struct home_world *h, const struct hw_pod *pod, size_t driver)
+{
+    for (size_t i = 0; i < HW_PODS; i++) {
+        const struct hw_pod *other = &h->pods[i];
+        bool runs = other != pod && other->there && other->state == HW_RUNS;
+
+        for (size_t k = 0; runs && k < other->claims_len; k++) {
+            if (h->claims[other->claims[k]].driver == driver)
+                return true;
+        }
+    }
+    return false;
+}
+
+/* Likewise one for which the kubelet names what its claim may have had before, and that another's
+ * container has by now, or what is made of the same: nobody knows by which claim it is named. */
+static bool may_wait_for_what_was(const struct home_world *h, const struct hw_pod *pod)
+{
+    for (size_t i = 0; !pod->deleting && pod->state != HW_RUNS && i < pod->claims_len; i++) {
+        if (home_names_doubtful(h, pod) && others_run_by(h, pod, h->claims[pod->claims[i]].driver))
+            return true;
+    }
+    return false;
+}
+
 void home_judge_rest(struct home_world *h)
 {
     for (size_t i = 0; i < HW_PODS; i++) {
         const struct hw_pod *pod = &h->pods[i];
 
-        if (!pod->there || may_wait_for_others(h, pod))
+        if (!pod->there || may_wait_for_others(h, pod) || may_wait_for_what_was(h, pod))
             continue;
         check_that(h->w, !pod->deleting && pod->state == HW_RUNS, "pod u%u runs, or is gone",
                    pod->uid);
