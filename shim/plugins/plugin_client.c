@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/queue.h>
 #include <sys/socket.h>
 
 #define uthash_fatal(message) abort()
@@ -33,6 +34,8 @@
 #define UNLISTED_MS_MAX 5000
 /* When a service manager that is busy is told again of a stream that it is to keep. */
 #define LEAVE_AGAIN_MS 1000
+/* Who has registered is dialled within that. */
+#define OUTDATED_MS 1000
 
 enum client_state {
     CLIENT_WAITING,
@@ -57,7 +60,9 @@ struct plugin_client {
     ProtobufCMessage *options;
     bool listed;
     struct rpc_call *stream; /* once it has listed */
-    char *left; /* the name by which its stream is left to the next process; NULL: it is not */
+    char *left;    /* the name by which its stream is left to the next process; NULL: it is not */
+    bool outdated; /* only listened to, in `outdated` of the set: the caller has closed it */
+    LIST_ENTRY(plugin_client) entry;
 };
 
 struct plugin_clients {
@@ -66,6 +71,7 @@ struct plugin_clients {
     const struct plugin_clients_ops *ops;
     void *user;
     struct plugin_client *clients;
+    LIST_HEAD(, plugin_client) outdated;
     struct numbered_calls calls;
     size_t shared; /* PLUGINS_SHARED_BYTES, less what is drawn */
     struct left_streams *left;
@@ -78,6 +84,22 @@ static void options_free(ProtobufCMessage *options)
 {
     if (options)
         protobuf_c_message_free_unpacked(options, NULL);
+}
+
+/* Ends what the plugin at `path` has besides its endpoints. Whether there was any. */
+static bool end_older(struct plugin_clients *set, const char *path)
+{
+    struct plugin_client *client = LIST_FIRST(&set->outdated), *next;
+    bool any = left_streams_end(set->left, path);
+
+    for (; client; client = next) {
+        next = LIST_NEXT(client, entry);
+        if (strcmp(client->path, path) != 0)
+            continue;
+        client_close(client);
+        any = true;
+    }
+    return any;
 }
 
 /* ---- calls ---- */
@@ -109,7 +131,7 @@ static void on_call_ended(void *user, const struct numbered_end *end)
     struct plugin_clients *set = user;
 
     if (is_unanswered(end))
-        left_streams_end(set->left, end->note);
+        end_older(set, end->note);
     switch ((enum method)(end->method - METHODS)) {
     case METHOD_ALLOCATE:
         set->ops->allocated(set->user, end->number, end->code, end->message,
@@ -260,8 +282,11 @@ static void client_set_state(struct plugin_client *client, enum client_state sta
 /* Its memory stays until libuv is done with the timer. */
 static void client_lost(struct plugin_client *client, const char *reason)
 {
+    bool outdated = client->outdated;
+
     client_close(client);
-    client->set->ops->lost(client->set->user, client->number, reason);
+    if (!outdated)
+        client->set->ops->lost(client->set->user, client->number, reason);
 }
 
 static void on_dial(uv_timer_t *timer);
@@ -292,6 +317,7 @@ static void on_leave(uv_timer_t *timer)
 
 static void on_list(struct rpc_call *rpc, const ProtobufCMessage *message, void *user)
 {
+    const V1beta1__ListAndWatchResponse *list = (const V1beta1__ListAndWatchResponse *)message;
     struct plugin_client *client = user;
 
     if (!client->listed) {
@@ -300,8 +326,10 @@ static void on_list(struct rpc_call *rpc, const ProtobufCMessage *message, void 
         uv_timer_stop(&client->timer);
         on_leave(&client->timer);
     }
-    client->set->ops->list(client->set->user, client->number,
-                           (const V1beta1__ListAndWatchResponse *)message);
+    if (client->outdated)
+        on_left_list(client->set, client->path, server_of(client), list);
+    else
+        client->set->ops->list(client->set->user, client->number, list);
 }
 
 static void on_stream_done(struct rpc_call *rpc, const struct rpc_status *status, void *user)
@@ -324,7 +352,7 @@ static void on_unlisted(uv_timer_t *timer)
 {
     const struct plugin_client *client = timer->data;
 
-    left_streams_end(client->set->left, client->path);
+    end_older(client->set, client->path);
 }
 
 /* The stream is opened before the options are told: their owner may close the client. */
@@ -374,8 +402,7 @@ static void on_options_done(struct rpc_call *rpc, const struct rpc_status *statu
         client_stream(client);
         return;
     }
-    if (status->code == RPC_DEADLINE_EXCEEDED &&
-        left_streams_end(client->set->left, client->path)) {
+    if (status->code == RPC_DEADLINE_EXCEEDED && end_older(client->set, client->path)) {
         ask_options(client);
         return;
     }
@@ -529,7 +556,10 @@ static void close_channel(const struct plugin_client *client, struct rpc_channel
 
 static void client_close(struct plugin_client *client)
 {
-    HASH_DELETE(hh, client->set->clients, client);
+    if (client->outdated)
+        LIST_REMOVE(client, entry);
+    else
+        HASH_DELETE(hh, client->set->clients, client);
     numbered_calls_drop(&client->set->calls, client->channel);
     close_channel(client, client->channel);
     for (int i = 0; i < EXTRA_MAX; i++)
@@ -541,13 +571,65 @@ static void client_close(struct plugin_client *client)
     uv_close((uv_handle_t *)&client->timer, on_client_timer_closed);
 }
 
+static struct plugin_client *find_at(const struct plugin_clients *set, const char *path)
+{
+    struct plugin_client *client, *next;
+
+    HASH_ITER(hh, set->clients, client, next)
+    {
+        if (strcmp(client->path, path) == 0)
+            return client;
+    }
+    return NULL;
+}
+
+static void on_outdated(uv_timer_t *timer)
+{
+    struct plugin_client *client = timer->data;
+
+    if (!find_at(client->set, client->path))
+        client_close(client);
+}
+
+/* Who is dialled before he registers, as when a node or a daemon starts, does so on the same server
+ * a moment later, perhaps. He may say what changes next on the first stream (left_streams.h). */
+static void outdate(struct plugin_client *client)
+{
+    struct plugin_clients *set = client->set;
+    struct plugin_client *older;
+
+    HASH_DELETE(hh, set->clients, client);
+    numbered_calls_drop(&set->calls, client->channel);
+    LIST_FOREACH(older, &set->outdated, entry)
+    {
+        if (strcmp(older->path, client->path) == 0) {
+            client_close(older);
+            break;
+        }
+    }
+    client->outdated = true;
+    LIST_INSERT_HEAD(&set->outdated, client, entry);
+    uv_timer_start(&client->timer, on_outdated, OUTDATED_MS, 0);
+}
+
 void plugin_clients_close(struct plugin_clients *clients, uint64_t endpoint)
 {
     struct plugin_client *client;
 
     HASH_FIND(hh, clients->clients, &endpoint, sizeof endpoint, client);
-    if (client)
+    if (client && !client->patient && client->state == CLIENT_STREAMING)
+        outdate(client);
+    else if (client)
         client_close(client);
+}
+
+static void stop_client(struct plugin_client *client, bool leave)
+{
+    if (leave) {
+        free(client->left); /* what is left stays so */
+        client->left = NULL;
+    }
+    client_close(client);
 }
 
 void plugin_clients_stop(struct plugin_clients *clients, void (*done)(void *user), void *user)
@@ -559,12 +641,10 @@ void plugin_clients_stop(struct plugin_clients *clients, void (*done)(void *user
     clients->stopping.user = user;
     HASH_ITER(hh, clients->clients, client, next)
     {
-        if (leave) {
-            free(client->left); /* what is left stays so */
-            client->left = NULL;
-        }
-        client_close(client);
+        stop_client(client, leave);
     }
+    while (!LIST_EMPTY(&clients->outdated))
+        stop_client(LIST_FIRST(&clients->outdated), leave);
     if (!leave)
         left_streams_end(clients->left, NULL);
     left_streams_free(clients->left);

@@ -186,6 +186,30 @@ def test_what_a_plugin_says_next_is_heard_after_a_death(kept, manager, closing):
     kept.wait_log("1 of 1 devices healthy")
 
 
+@pytest.mark.parametrize("deaths", [0, 1])
+def test_what_it_says_next_is_heard_when_it_has_registered_since(kept, manager, closing, deaths):
+    """A daemon that starts dials it before it registers, which it does without another server: the stream of then
+    hears the next change."""
+    plugin = closing(OneChannelPlugin(kept.plugin_dir, GPU, ["g0", "g1", "g2", "g3", "g4", "g5"]))
+    plugin.start()
+    kept.wait_log("6 of 6 devices healthy")
+    kept.wait_plugins_stored()
+    kept.kill()
+    kept.start()
+    plugin.wait_calls("ListAndWatch", 2)
+    plugin.register()
+    plugin.wait_calls("ListAndWatch", 3)
+    for count in range(deaths):
+        manager.wait_names(lambda names: len(left_streams(names)) == 3)
+        kept.kill()
+        kept.start()
+        plugin.wait_calls("ListAndWatch", 4 + count)
+    manager.wait_names(lambda names: len(left_streams(names)) == 3 + deaths)
+    for well in range(5, -1, -1):
+        plugin.set_devices({f"g{i}": i < well for i in range(6)})
+        kept.wait_log(f"{well} of 6 devices healthy")
+
+
 def test_what_comes_compressed_is_heard_after_a_death(kept, manager, closing):
     plugin = closing(OneChannelPlugin(kept.plugin_dir, GPU, [f"g{i}" for i in range(100)]))
     plugin.compression = grpc.Compression.Gzip
