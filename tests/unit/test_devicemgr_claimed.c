@@ -1001,6 +1001,37 @@ static void what_is_told_of_a_claim_while_it_is_unprepared_counts(void **state)
     expect_with(w, "verdict 9 refused 14", "container \"main\" of pod ns/u1", NULL);
 }
 
+/* That says what those have who ran with it, and it has none of them any more. */
+static void what_was_told_of_it_before_that_does_not(void **state)
+{
+    struct world *w = *state;
+
+    driver_up(w, 1, DRIVER);
+    runtime_cdi(w, DEVICEMGR_CDI_READ);
+    claim_prepared(w, 5, "c1", "gpu-0");
+    claim_prepared(w, 6, "c2", "gpu-0");
+    assert_passes(w, "u1", GPU_0); /* by one of them: c2 is not kept by it */
+    both_known(w);
+    while (w->pending)
+        committed(w);
+    ignore_all(w);
+    unprepare(w, 7, "c2");
+    expect_stored(w, "commit claim c2 *");
+    expect(w, "unprepare c2 *");
+    prepare(w, 8, "c2");
+    claim_unprepared(w);
+    expect_stored(w, "commit -claim c2 *");
+    ignore_all(w);
+    committed(w);
+    expect(w, "prepare c2 *");
+    claim_answered(w, "gpu-0:c2-0+all");
+    expect_stored(w, "commit claim c2 *");
+    expect(w, "claim 8 done*");
+    logged(w, "");
+    assert_passes(w, "u2", C2_GPU_0);
+    assert_int_equal(logged(w, "may still be used"), 1);
+}
+
 /* The cluster has not said yet what it has by now: who runs with it has what it had. */
 static void who_runs_with_a_claim_that_is_asked_for_anew_is_known_to(void **state)
 {
@@ -1228,6 +1259,20 @@ static void nor_is_it_by_a_claim_that_is_known_not_to_be_the_pods(void **state)
     stays(w, "u3", GPU_0 " " GPU_1);
 }
 
+static void nor_by_one_of_which_it_names_what_is_for_another_request(void **state)
+{
+    struct world *w = *state;
+
+    driver_up(w, 1, DRIVER);
+    runtime_cdi(w, DEVICEMGR_CDI_READ);
+    claim_prepared(w, 5, "c1", "gpu-0:gpu-0@a nic-0:nic-0@b");
+    prepared_anew(w, 8, "c1", "gpu-1:gpu-1@a nic-0:nic-0@b");
+    stays(w, "u3", GPU_0 " example.com/dev=nic-0");
+    renamed(w, "u3", GPU_0 " " GPU_1 " example.com/dev=nic-0", "");
+    expect(w, "rename " GPU_0 " to none");
+    expect_nothing(w);
+}
+
 static void what_a_claim_had_is_forgotten_when_it_is_unprepared(void **state)
 {
     struct world *w = *state;
@@ -1266,6 +1311,22 @@ static void of_a_driver_that_is_with_the_kubelet_all_stays(void **state)
     prepared_anew(w, 6, "c1", "gpu-1:c1-1+all");
     assert_true(devicemgr_driver_moved(w->mgr, w->now_ms, 9, &there));
     stays(w, "u1", C1_BOTH);
+}
+
+/* The store has lost its row, and it is not back yet. */
+static void of_one_of_which_nothing_is_known_it_is_left_out(void **state)
+{
+    struct world *w = *state;
+
+    driver_up(w, 1, DRIVER);
+    claim_prepared(w, 5, "c1", "gpu-0:c1-0+all");
+    prepared_anew(w, 6, "c1", "gpu-1:c1-1+all");
+    world_store(w, DEVICEMGR_RECORD_DRIVER, DRIVER, "", "", NULL, 0);
+    world_restart(w);
+    runtime_cdi(w, DEVICEMGR_CDI_READ);
+    renamed(w, "u1", C1_BOTH, "");
+    expect(w, "rename example.com/dev=c1-0 to none");
+    expect_nothing(w);
 }
 
 /* When no pod is to use a claim any more its allocation is taken back, and the claim stays: that no pod
@@ -1605,6 +1666,7 @@ int main(void)
         CLAIMS_TEST(who_has_a_claim_with_what_it_had_before_has_not_what_it_has_now),
         CLAIMS_TEST(what_was_shared_or_looked_at_before_is_in_nobodys_way),
         CLAIMS_TEST(what_is_told_of_a_claim_while_it_is_unprepared_counts),
+        CLAIMS_TEST(what_was_told_of_it_before_that_does_not),
         CLAIMS_TEST(who_runs_with_a_claim_that_is_asked_for_anew_is_known_to),
         CLAIMS_TEST(what_a_claim_had_before_is_drawn_on),
         CLAIMS_TEST(what_a_claim_had_before_is_not_given_beside_what_it_has),
@@ -1613,8 +1675,10 @@ int main(void)
         CLAIMS_TEST(who_names_one_request_is_given_what_is_for_that),
         CLAIMS_TEST(what_may_be_by_another_claim_stays),
         CLAIMS_TEST(nor_is_it_by_a_claim_that_is_known_not_to_be_the_pods),
+        CLAIMS_TEST(nor_by_one_of_which_it_names_what_is_for_another_request),
         CLAIMS_TEST(what_a_claim_had_is_forgotten_when_it_is_unprepared),
         CLAIMS_TEST(of_a_driver_that_is_with_the_kubelet_all_stays),
+        CLAIMS_TEST(of_one_of_which_nothing_is_known_it_is_left_out),
         CLAIMS_TEST(what_is_allocated_no_more_is_with_whom_it_runs),
         CLAIMS_TEST(what_the_cluster_says_of_one_that_runs_is_stored),
         CLAIMS_TEST(it_is_prepared_anew),

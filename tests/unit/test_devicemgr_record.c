@@ -132,6 +132,32 @@ static void since_when_it_is_unhealthy_is_of_its_boot(void **state)
     }
 }
 
+static void what_is_no_device_does_not_come_back(void **state)
+{
+    Checkpoint__V1__Device items[] = {CHECKPOINT__V1__DEVICE__INIT, CHECKPOINT__V1__DEVICE__INIT};
+    Checkpoint__V1__Device *devices[] = {&items[0], &items[1]};
+    Checkpoint__V1__Resource message = CHECKPOINT__V1__RESOURCE__INIT;
+    struct resource *table = NULL;
+    struct devicemgr_record record;
+    uint8_t bytes[128];
+
+    (void)state;
+    items[0].id = (char *)"\xff";
+    items[1].id = (char *)"g1";
+    items[0].unhealthy_since_ms = items[1].unhealthy_since_ms = 5;
+    message.name = (char *)GPU;
+    message.devices = devices;
+    message.n_devices = 2;
+    message.health_closed = true;
+    message.no_execute_boot_id = (char *)"boot-1";
+    record = row(DEVICEMGR_RECORD_RESOURCE, GPU, "", "", bytes,
+                 checkpoint__v1__resource__pack(&message, bytes));
+    assert_int_equal(record_restore_resource(&table, 900, "boot-1", &record), 0);
+    assert_int_equal(table->devices.len, 1);
+    assert_int_equal(devices_find(&table->devices, "g1")->since_ms, 5);
+    resources_remove(&table, table);
+}
+
 static void every_cut_of_a_resource_is_refused_or_harmless(void **state)
 {
     struct device_entry entry = {"g0", true, NULL, 0};
@@ -818,6 +844,33 @@ static void claim_rows_that_break_a_rule_are_refused(void **state)
     }
 }
 
+/* Of one that kept more. */
+static void there_is_a_most_of_what_a_claim_had_before(void **state)
+{
+    Checkpoint__V1__Claim message = CHECKPOINT__V1__CLAIM__INIT;
+    Checkpoint__V1__ClaimDevice *lapsed[CLAIM_FORMER_MAX + 1];
+    Checkpoint__V1__ClaimDevice device = CHECKPOINT__V1__CLAIM_DEVICE__INIT;
+    struct devicemgr_record record;
+    struct claims table = {0};
+    uint8_t *bytes;
+
+    (void)state;
+    for (size_t i = 0; i <= CLAIM_FORMER_MAX; i++)
+        lapsed[i] = &device;
+    message.uid = (char *)"c1";
+    message.driver = (char *)"d.com";
+    message.state = (char *)"sent";
+    message.lapsed = lapsed;
+    message.n_lapsed = CLAIM_FORMER_MAX + 1;
+    bytes = malloc(checkpoint__v1__claim__get_packed_size(&message));
+    record = row(DEVICEMGR_RECORD_CLAIM, "c1", "d.com", "", bytes,
+                 checkpoint__v1__claim__pack(&message, bytes));
+    assert_int_equal(record_restore_claim(&table, 77, "boot", &record), 0);
+    assert_int_equal(claims_find(&table, "c1", "d.com")->lapsed.len, CLAIM_FORMER_MAX);
+    claims_fini(&table);
+    free(bytes);
+}
+
 static int restore_claim(struct claims *table, const char *uid, const uint8_t *response, size_t len)
 {
     Checkpoint__V1__Claim message = CHECKPOINT__V1__CLAIM__INIT;
@@ -948,6 +1001,7 @@ int main(void)
         cmocka_unit_test(a_resource_comes_back_as_it_was),
         cmocka_unit_test(a_stop_time_is_that_of_its_boot),
         cmocka_unit_test(since_when_it_is_unhealthy_is_of_its_boot),
+        cmocka_unit_test(what_is_no_device_does_not_come_back),
         cmocka_unit_test(every_cut_of_a_resource_is_refused_or_harmless),
         cmocka_unit_test(resource_rows_that_break_a_rule_are_refused),
         cmocka_unit_test(no_more_resources_come_back_than_there_may_be),
@@ -969,6 +1023,7 @@ int main(void)
         cmocka_unit_test(a_driver_comes_back_as_it_was),
         cmocka_unit_test(driver_rows_that_break_a_rule_are_refused),
         cmocka_unit_test(a_claim_comes_back_as_it_was),
+        cmocka_unit_test(there_is_a_most_of_what_a_claim_had_before),
         cmocka_unit_test(claim_rows_that_are_too_much_are_refused),
         cmocka_unit_test(claim_rows_that_break_a_rule_are_refused),
         cmocka_unit_test(a_stopped_pod_comes_back_stopped),

@@ -9,6 +9,7 @@
 #include "devicemgr/operator.h"
 #include "devicemgr/shutdown.h"
 #include "devicemgr/things/limits.h"
+#include "devicemgr/turn/end.h"
 #include "devicemgr/turn/turn.h"
 
 #define CRITICAL 2000000000
@@ -981,6 +982,27 @@ static void so_it_is_after_a_reboot(void **state)
     expect_to_be_evicted(w);
 }
 
+/* The shim is killed once it is stored that a pod, which the cluster is to evict for a taint, is to end
+ * here, too. Whether it is to be evicted still is not known yet. */
+static void nor_is_anything_sent_then_before_that_is_known(void **state)
+{
+    const struct end_request request = {
+        .asker = END_EVICTION, .grace_ms = ENDING_POD_GRACE, .why = "dust"};
+    struct world *w = *state;
+
+    runtime_listed(w, THREE_PODS);
+    end_ask(w->mgr, "u1", &request);
+    devicemgr_run(w->mgr);
+    stored(w);
+    goes_down(w, w->now_ms, 60000, "u1:0 u2:2000000000 u3:2000001000");
+    committed(w);
+    w->settings.boot_id = "another";
+    world_restart(w);
+    assert_int_equal(ending_of(w, "u1")->state, ENDING_EVICTING);
+    assert_int_equal(ending_of(w, "u1")->asks_len, 1);
+    assert_int_equal(ending_of(w, "u1")->order, 0);
+}
+
 static void settings_that_switch_it_off_end_it(void **state)
 {
     struct world *w = *state;
@@ -1370,6 +1392,7 @@ int main(void)
         TEST(others_that_want_a_pod_to_end_want_it_still, pair_setup),
         TEST(whom_the_cluster_was_to_evict_is_left_to_it_again, cluster_setup),
         TEST(so_it_is_after_a_reboot, cluster_setup),
+        TEST(nor_is_anything_sent_then_before_that_is_known, cluster_setup),
         TEST(settings_that_switch_it_off_end_it, pair_setup),
         TEST(a_later_one_counts_after_one_that_was_given_up, three_setup),
         TEST(a_later_one_counts, pair_setup),

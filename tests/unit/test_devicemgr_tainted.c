@@ -511,6 +511,46 @@ static void no_more_than_a_quarter_at_a_time(void **state)
     assert_int_equal(held_back(w), 0);
 }
 
+static void health_evicts_after(struct world *w, uint64_t ms)
+{
+    w->settings.taint_unhealthy_after_ms = ms;
+    devicemgr_set_settings(w->mgr, w->now_ms, &w->settings);
+    devicemgr_run(w->mgr);
+}
+
+/* Settings that evict for health no more are an operator's word on that, too. */
+static void what_is_held_back_is_so_until_it_is_switched_off(void **state)
+{
+    struct world *w = *state;
+    uint64_t endpoint = gpus_up(w, "g0 g1 g2 g3");
+
+    plugin_list(w, endpoint, "g0! g1! g2 g3");
+    pass(w, 60000);
+    plugin_list(w, endpoint, "g0 g1! g2 g3"); /* nobody acts any more */
+    assert_int_equal(held_back(w), 1);
+    while (w->pending)
+        committed(w);
+    ignore_all(w);
+    health_evicts_after(w, 0);
+    expect_stored(w, "commit resource " GPU);
+    assert_int_equal(held_back(w), 0);
+    health_evicts_after(w, 60000);
+    pass(w, 60000);
+    assert_int_equal(acting(w, "NoExecute"), 1);
+}
+
+static void where_none_is_nothing_is_to_be_stored(void **state)
+{
+    struct world *w = *state;
+
+    plugin_list(w, gpus_up(w, "g0 g1"), "g0! g1");
+    while (w->pending)
+        committed(w);
+    ignore_all(w);
+    health_evicts_after(w, 0);
+    expect_nothing(w);
+}
+
 /* Those that are held back wait for the operator, not for their plugin to come back. */
 static void nor_once_its_plugin_was_away(void **state)
 {
@@ -782,6 +822,10 @@ int main(void)
         cmocka_unit_test_setup_teardown(nor_once_its_resource_is_gone, health_setup,
                                         world_teardown),
         cmocka_unit_test_setup_teardown(no_more_than_a_quarter_at_a_time, health_setup,
+                                        world_teardown),
+        cmocka_unit_test_setup_teardown(what_is_held_back_is_so_until_it_is_switched_off,
+                                        health_setup, world_teardown),
+        cmocka_unit_test_setup_teardown(where_none_is_nothing_is_to_be_stored, health_setup,
                                         world_teardown),
         cmocka_unit_test_setup_teardown(nor_once_its_plugin_was_away, health_setup, world_teardown),
         cmocka_unit_test_setup_teardown(nor_once_it_was_restarted, health_setup, world_teardown),

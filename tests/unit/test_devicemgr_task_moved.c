@@ -147,6 +147,22 @@ static void one_that_is_at_both_has_moved_when_it_goes_here(void **state)
 }
 
 /* Of such a driver there is no row: the store had failed. */
+static void that_it_is_not_reached_there_is_not_said(void **state)
+{
+    struct world *w = *state;
+
+    driver_up(w, 1, DRIVER);
+    gone_and_moved(w);
+    logged(w, "");
+    driver_lost(w, 9, "cannot connect");
+    expect_nothing(w);
+    assert_int_equal(logged(w, "cannot be reached"), 0);
+    driver_connected(w, 9); /* it is tried again */
+    prepare(w, 5, "c1");
+    expect_stored(w, "commit claim c1 *");
+    expect(w, "prepare c1 (ns/c1) at 9 *");
+}
+
 static void one_of_which_there_is_but_a_claim_has_moved(void **state)
 {
     struct world *w = *state;
@@ -749,6 +765,7 @@ int main(void)
         CLAIMS_TEST(what_has_no_name_that_is_one_has_not_moved),
         CLAIMS_TEST(that_it_has_is_known_until_it_is_back),
         CLAIMS_TEST(one_that_is_at_both_has_moved_when_it_goes_here),
+        CLAIMS_TEST(that_it_is_not_reached_there_is_not_said),
         CLAIMS_TEST(one_of_which_there_is_but_a_claim_has_moved),
         CLAIMS_TEST(it_comes_back_with_the_same_endpoint),
         CLAIMS_TEST(what_the_kubelet_knows_of_is_let_go_of),
