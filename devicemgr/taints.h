@@ -60,7 +60,7 @@ void devicemgr_taint_rule_gone(struct devicemgr *mgr, uint64_t now_ms, const cha
 void devicemgr_taints_told(struct devicemgr *mgr, uint64_t now_ms);
 /* Who told them has gone: they may be others by now. What was told stands, but nobody is evicted
  * for it before all were told anew, and the orders to do so are taken back; nor is anybody let go
- * before that. */
+ * before that who may be to go for it. */
 void devicemgr_taints_doubted(struct devicemgr *mgr, uint64_t now_ms);
 
 /* A DeviceToleration; texts "": not given. */

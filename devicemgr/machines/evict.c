@@ -109,6 +109,7 @@ static void note(void *user, const struct evictable *evictable)
     if (evictable->over && !facts_pod_evicted(evicts->state, evictable->pod_uid))
         return;
     eviction = ensure(evicts, evictable->pod_uid);
+    eviction->clusters = eviction->clusters || taint_is_the_clusters(&evictable->taint);
     if (eviction->found && eviction->at_ms <= evictable->at_ms)
         return;
     eviction->found = true;
@@ -147,6 +148,7 @@ static void adopt(struct evicts *evicts)
         asked_ms[len++] = ask->asked_ms;
         eviction->state = EVICTION_ASKED;
         eviction->adopted = true;
+        eviction->clusters = true;
     }
     if (len > 1)
         qsort(asked_ms, len, sizeof *asked_ms, by_moment);
@@ -185,12 +187,14 @@ static void look(struct evicts *evicts)
     uint64_t now_ms = evicts->state->now_ms;
     struct eviction *eviction, *next;
 
-    for (eviction = evicts->by_uid; eviction; eviction = eviction->hh.next)
+    for (eviction = evicts->by_uid; eviction; eviction = eviction->hh.next) {
         eviction->found = false;
+        eviction->clusters = eviction->clusters && eviction->adopted;
+    }
     evicts->stale = evictable_each(evicts->state, note, evicts);
     HASH_ITER(hh, evicts->by_uid, eviction, next)
     {
-        if (!eviction->found && eviction->adopted && !evictable_all_known(evicts->state))
+        if (!eviction->found && eviction->clusters && !evictable_all_known(evicts->state))
             continue; /* it may be for a taint that is not told yet */
         /* One whose taint is being set anew, or taken back, stays as it is until that is durable;
          * one that may be tolerated until that is told. */

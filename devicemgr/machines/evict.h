@@ -45,6 +45,7 @@ struct eviction {
     enum eviction_state state;
     bool found;     /* by the look under way */
     bool adopted;   /* asked for before what is told now; whether it is so still is not known yet */
+    bool clusters;  /* some of its taints are the cluster's; while adopted: or may have been */
     uint64_t at_ms; /* when it is due, by its first taint; UINT64_MAX: that is not known yet */
     char *why;      /* for that one: a part of a sentence */
     UT_hash_handle hh;

@@ -364,8 +364,10 @@ void taint_agent_goes(struct taint_world *t)
     t->told_all = false;
     t->doubted = true;
     for (size_t i = 0; i < TW_PODS; i++) {
-        t->pods[i].adopted = t->pods[i].evicted.is;
-        t->pods[i].confirmed = false;
+        struct tw_pod *pod = &t->pods[i];
+
+        pod->adopted = pod->evicted.is && (pod->adopted || taint_is_the_clusters_too(t, pod));
+        pod->confirmed = false;
     }
     devicemgr_taints_doubted(t->core, t->now_ms);
     taint_shim_run(t);

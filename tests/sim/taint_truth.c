@@ -315,6 +315,23 @@ uint64_t taint_may_besides_cluster_ms(const struct taint_world *t, const struct 
     return first_ms;
 }
 
+bool taint_is_the_clusters_too(const struct taint_world *t, const struct tw_pod *pod)
+{
+    for (size_t d = 0; d < taint_resource_devices(pod->resource); d++) {
+        struct in_force_list list;
+
+        if ((pod->mask & 1u << d) == 0)
+            continue;
+        in_force(t, pod->resource, d, STORED, &list);
+        for (size_t i = 0; i < list.len; i++) {
+            if (list.v[i].clusters && evicts_here(t, pod, &list.v[i]) &&
+                until_ms(t, pod, d, &list.v[i]) != TW_NEVER)
+                return true;
+        }
+    }
+    return false;
+}
+
 bool taint_is_doubted(const struct taint_world *t, const struct tw_pod *pod)
 {
     return t->doubted && pod->kind == TW_CLAIM && taint_may_besides_cluster_ms(t, pod) > t->now_ms;

@@ -497,6 +497,8 @@ uint64_t taint_may_besides_health_by_known_ms(const struct taint_world *t,
                                               const struct tw_pod *pod);
 /* The same as `may`, but for what slices and rules say. */
 uint64_t taint_may_besides_cluster_ms(const struct taint_world *t, const struct tw_pod *pod);
+/* Whether a slice or a rule has it go, now or later, whatever else does. */
+bool taint_is_the_clusters_too(const struct taint_world *t, const struct tw_pod *pod);
 /* Whether it is to go by nothing that is certain as long as the agent has not told all anew. */
 bool taint_is_doubted(const struct taint_world *t, const struct tw_pod *pod);
 /* Whether its claim alone tolerates what would make it go. */

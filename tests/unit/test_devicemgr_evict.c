@@ -920,6 +920,40 @@ static void what_an_operator_has_tainted_goes_on(void **state)
     assert_int_equal(settle(w), 2);
 }
 
+/* That it is lifted was not stored yet as the agent went. */
+static void what_an_operator_lifts_meanwhile_evicts_nobody(void **state)
+{
+    struct world *w = *state;
+
+    many_reserve(w, 3, true);
+    agent_has_told_all(w);
+    taint_of(w, DRIVER, "p/gpu-0");
+    assert_int_equal(settle(w), 2);
+    untaint_of(w, DRIVER, "p/gpu-0");
+    agent_goes(w);
+    assert_int_equal(settle(w), 0);
+    assert_false(is_asked(w, "u1") || is_asked(w, "u2"));
+}
+
+/* Unless the cluster had tainted it, too, which is not known to have ended. */
+static void nor_is_anybody_let_go_for_that(void **state)
+{
+    struct world *w = *state;
+
+    two_go_for_a_slice(w);
+    taint_of(w, DRIVER, "p/gpu-0");
+    settle(w);
+    untaint_of(w, DRIVER, "p/gpu-0");
+    agent_goes(w);
+    devicemgr_slice_gone(w->mgr, w->now_ms, "s1");
+    devicemgr_run(w->mgr);
+    assert_int_equal(settle(w), 0);
+    assert_true(is_asked(w, "u1") && is_asked(w, "u2"));
+    agent_has_told_all(w);
+    settle(w);
+    assert_false(is_asked(w, "u1") || is_asked(w, "u2"));
+}
+
 /* A container of the pod with the device "gpu-0" of claim "c", by the name that it has there. */
 static bool with_claim_of(struct world *w, uint64_t number, const char *uid)
 {
@@ -1616,6 +1650,8 @@ int main(void)
         TEST(nor_is_anybody_new_asked_for_meanwhile, claim_setup),
         TEST(who_is_asked_for_just_then_has_nothing_sent, claim_setup),
         TEST(what_an_operator_has_tainted_goes_on, claim_setup),
+        TEST(what_an_operator_lifts_meanwhile_evicts_nobody, claim_setup),
+        TEST(nor_is_anybody_let_go_for_that, claim_setup),
         TEST(nobody_is_made_with_a_claim_of_it, claim_setup),
         TEST(what_a_claim_tolerates_is_not_known_before_it_is_told, claim_setup),
         TEST(an_operators_taint_stands_meanwhile, claim_setup),
