@@ -43,7 +43,7 @@ struct dra_truth {
         put_off; /* that it was told so, there was a row left of it; or one that was lost said so */
     bool owed;   /* the kubelet was told that it is unprepared, and it is not */
     bool used_since;    /* it has unprepared it as a container may have come: that has it anew */
-    bool unsure;        /* it was to, and has not said that it has: who comes then, too */
+    bool unsure;        /* it was to, and nobody was told that it has: who comes then, too */
     bool unknown;       /* its row was lost while it was prepared */
     unsigned answered;  /* the version that it has told of, to a shim that has not died of it */
     uint64_t taken_ms;  /* when it prepared what it has */

@@ -389,7 +389,7 @@ static void answer(struct world *w, uint64_t number, uint64_t unused)
         w->dra.claims[is.claim].truth[is.driver].given_ms = w->now_ms;
         w->dra.claims[is.claim].truth[is.driver].used_since =
             !is.prepare && dra_may_be_used(w, is.claim, is.driver);
-        w->dra.claims[is.claim].truth[is.driver].unsure = false;
+        w->dra.claims[is.claim].truth[is.driver].unsure = !is.prepare; /* until that is stored */
     }
     if (is.fails)
         devicemgr_claim_answered(w->shim.core, shim_now_ms(w), is.call, 2, "no", NULL, 0);

@@ -210,6 +210,7 @@ static void check_unprepared(struct world *w, const struct dra_asked *asked)
     dra_claim_names(asked->claim, uid);
     truth->put_off = store_find(&w->store, DEVICEMGR_RECORD_CLAIM, uid,
                                 dra_driver_name(asked->driver), "") != NULL;
+    truth->unsure = false;
     if (!truth->prepared)
         return;
     check_that(w, /* once: what is owed is, whatever is allocated by now */
