@@ -41,6 +41,7 @@ void home_use_note(struct home_world *h, const struct hw_pod *pod)
     for (size_t i = 0; i < pod->claims_len; i++) {
         use->claims[i] = pod->claims[i];
         use->device[i] = h->claims[pod->claims[i]].given;
+        use->named[i] = pod->named[i];
         use->known[i] = is_as_told(h, pod->claims[i]);
     }
     for (size_t i = 0; i < h->claims_len; i++)
@@ -137,6 +138,7 @@ bool home_use_passes(struct home_world *h, const struct hw_pod *pod)
 
         for (size_t k = 0; use->sandbox == pod->sandbox && k < use->claims_len; k++) {
             use->passed = true;
+            use->named[k] = pod->named[k];
             if (use->known[k] && !is_stored_with(h, use, k))
                 return false;
         }
@@ -250,6 +252,15 @@ static bool has_by(const struct home_world *h, const struct hw_use *use, size_t 
            home_shim_row_has(h, use->claims[index], use->sandbox);
 }
 
+/* Which devices it may have by the claim, as a mask: all that it was asked for with, too, since
+ * what the claim had before goes on where the kubelet may have that by calls of its own. */
+static unsigned may_have(const struct home_world *h, const struct hw_use *use, size_t index)
+{
+    const struct hw_claim *is = &h->claims[use->claims[index]];
+
+    return use->named[index] | 1U << use->device[index] | (is->said ? 1U << is->said_device : 0);
+}
+
 /* Whether the use is of the same device by another claim. */
 static bool meets(const struct home_world *h, size_t claim, const struct hw_use *use, size_t index,
                   bool may)
@@ -260,7 +271,7 @@ static bool meets(const struct home_world *h, size_t claim, const struct hw_use 
     if (other == claim || h->claims[other].driver != h->claims[claim].driver)
         return false;
     if (may)
-        return use->device[index] == device || h->claims[other].said_device == device;
+        return may_have(h, use, index) & 1U << device;
     return has_by(h, use, index) && use->device[index] == device && is_as_told(h, claim);
 }
 
@@ -300,16 +311,14 @@ static enum hw_held held_by(const struct home_world *h, size_t claim, size_t oth
 static unsigned devices_of(const struct home_world *h, const struct hw_use *use, size_t index,
                            bool may)
 {
-    size_t claim = use->claims[index];
-    const struct hw_claim *is = &h->claims[claim];
-    unsigned given = use->device[index], mask = 0;
+    unsigned mask = may ? may_have(h, use, index) : 1U << use->device[index];
 
     if (!may && !has_by(h, use, index))
         return 0;
-    if (!is_shared(is, given))
-        mask = 1U << given;
-    if (may && is->said && !is_shared(is, is->said_device))
-        mask |= 1U << is->said_device;
+    for (unsigned device = 0; device < HW_DEVICES; device++) {
+        if (is_shared(&h->claims[use->claims[index]], device))
+            mask &= ~(1U << device);
+    }
     return mask;
 }
 

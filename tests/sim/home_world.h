@@ -180,7 +180,8 @@ struct hw_use {
     uint64_t asked_ms;
     size_t claims[HW_POD_CLAIMS];
     unsigned device[HW_POD_CLAIMS];
-    bool known[HW_POD_CLAIMS]; /* the shim must know */
+    unsigned named[HW_POD_CLAIMS]; /* those that it was asked for with, as they go on, as masks */
+    bool known[HW_POD_CLAIMS];     /* the shim must know */
     bool passed; /* the runtime was asked for it, which it was not before that was stored */
     size_t claims_len;
 };
