@@ -57,7 +57,7 @@ bool home_shim_prepares(const struct home_world *h, size_t claim)
 {
     struct hw_row row = home_shim_row(h, claim);
 
-    return row.there && strcmp(row.state, "owed") != 0;
+    return row.has_device && strcmp(row.state, "owed") != 0;
 }
 
 bool home_shim_row_has(const struct home_world *h, size_t claim, unsigned sandbox)

@@ -254,7 +254,8 @@ struct hw_row {
     bool alone;
 };
 struct hw_row home_shim_row(const struct home_world *h, size_t claim);
-/* Whether the claim is the shim's to prepare anew: else it is the kubelet's, or was unprepared. */
+/* Whether the claim is the shim's to prepare anew: else it is the kubelet's, or was unprepared. It
+ * knows no names of one that its driver has not answered it. */
 bool home_shim_prepares(const struct home_world *h, size_t claim);
 /* Whether it says that a container in the sandbox has it. */
 bool home_shim_row_has(const struct home_world *h, size_t claim, unsigned sandbox);
