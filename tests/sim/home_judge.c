@@ -399,12 +399,38 @@ static bool may_wait_for_what_was(const struct home_world *h, const struct hw_po
     return false;
 }
 
+static bool others_named_of_before(const struct home_world *h, const struct hw_claim *claim)
+{
+    for (size_t i = 0; i < HW_PODS; i++) {
+        const struct hw_pod *other = &h->pods[i];
+        bool runs = other->there && other->state == HW_RUNS;
+
+        for (size_t k = 0; runs && k < other->claims_len; k++) {
+            if (h->claims[other->claims[k]].driver == claim->driver &&
+                other->named[k] & ~(1U << other->given[k]) & 1U << claim->given)
+                return true;
+        }
+    }
+    return false;
+}
+
+/* Nor is one given what another's container was made with, as its claim had it before. */
+static bool may_wait_for_who_was(const struct home_world *h, const struct hw_pod *pod)
+{
+    for (size_t i = 0; !pod->deleting && pod->state != HW_RUNS && i < pod->claims_len; i++) {
+        if (others_named_of_before(h, &h->claims[pod->claims[i]]))
+            return true;
+    }
+    return false;
+}
+
 void home_judge_rest(struct home_world *h)
 {
     for (size_t i = 0; i < HW_PODS; i++) {
         const struct hw_pod *pod = &h->pods[i];
 
-        if (!pod->there || may_wait_for_others(h, pod) || may_wait_for_what_was(h, pod))
+        if (!pod->there || may_wait_for_others(h, pod) || may_wait_for_what_was(h, pod) ||
+            may_wait_for_who_was(h, pod))
             continue;
         check_that(h->w, !pod->deleting && pod->state == HW_RUNS, "pod u%u runs, or is gone",
                    pod->uid);
