@@ -103,7 +103,7 @@ static void note_source(struct state *state, struct allocation *allocation,
 
 /* What the selection says that holds whether or not all can be had now. */
 static void prepare(struct creates *creates, struct create *create, size_t index,
-                    const struct wanted *wanted, const struct selection_item *selected)
+                    struct wanted *wanted, const struct selection_item *selected)
 {
     struct allocations *table = &creates->state->allocations;
 
@@ -112,8 +112,10 @@ static void prepare(struct creates *creates, struct create *create, size_t index
                      allocations_mutable(table, selected->checks.v[i]));
     if (selected->mark.len > 0)
         replacing_set(creates->state, wanted->demand, wanted->want->resource, &selected->mark);
-    if (selected->drop)
+    if (selected->drop) {
         ledger_drop_allocation(creates->state, allocations_mutable(table, wanted->has));
+        wanted->has = NULL;
+    }
     if (selected->ask_plugin)
         ask_plugin(creates, create, index, wanted, selected);
     if (selected->kind == SELECTION_KEEP)
