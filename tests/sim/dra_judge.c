@@ -266,7 +266,7 @@ static bool may_end_early(struct world *w, const struct dra_asked *asked)
 
 static void check_refused(struct world *w, const struct dra_asked *asked, int code)
 {
-    const struct dra_truth *truth = &w->dra.claims[asked->claim].truth[asked->driver];
+    struct dra_truth *truth = &w->dra.claims[asked->claim].truth[asked->driver];
     bool of_driver = code == CODE_UNKNOWN || code == CODE_DEADLINE_EXCEEDED;
 
     check_that(w, !of_driver || w->now_ms <= truth->failed_ms + LATE_MS,
@@ -277,6 +277,9 @@ static void check_refused(struct world *w, const struct dra_asked *asked, int co
     check_that(w, of_driver || code == CODE_UNAVAILABLE, "a claim is refused with %d", code);
     check_that(w, of_driver || !was_well(w, asked), "c%zu of driver %zu is refused for a reason",
                asked->claim, asked->driver);
+    /* It may have been unprepared, for all that its row says: who runs with it has it anew. */
+    if (!asked->prepare && row_says(w, asked->claim, asked->driver, "unpreparing", NULL))
+        truth->used_since |= dra_may_be_used(w, asked->claim, asked->driver);
     count_add(of_driver ? COUNT_DRA_FAILED : COUNT_DRA_REFUSED);
 }
 
