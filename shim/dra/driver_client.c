@@ -286,7 +286,7 @@ static int extra_find(const struct driver_client *client, const struct rpc_chann
 static void hang_up(struct driver_client *client)
 {
     if (client->channel)
-        numbered_calls_drop(&client->set->calls, client->channel); /* they all began there */
+        numbered_calls_cancel_all(&client->set->calls, client->channel); /* they all began there */
     rpc_channel_close(client->channel);
     client->channel = NULL;
     client->watch = NULL;

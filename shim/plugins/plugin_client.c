@@ -560,7 +560,7 @@ static void client_close(struct plugin_client *client)
         LIST_REMOVE(client, entry);
     else
         HASH_DELETE(hh, client->set->clients, client);
-    numbered_calls_drop(&client->set->calls, client->channel);
+    numbered_calls_cancel_all(&client->set->calls, client->channel);
     close_channel(client, client->channel);
     for (int i = 0; i < EXTRA_MAX; i++)
         close_channel(client, client->extra[i]);
@@ -599,7 +599,7 @@ static void outdate(struct plugin_client *client)
     struct plugin_client *older;
 
     HASH_DELETE(hh, set->clients, client);
-    numbered_calls_drop(&set->calls, client->channel);
+    numbered_calls_cancel_all(&set->calls, client->channel);
     LIST_FOREACH(older, &set->outdated, entry)
     {
         if (strcmp(older->path, client->path) == 0) {

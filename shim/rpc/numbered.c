@@ -152,25 +152,29 @@ static void call_drop(struct numbered_call *call)
     call_free(call);
 }
 
+static void call_take_back(struct numbered_call *call)
+{
+    rpc_call_cancel(call->rpc);
+    call_drop(call);
+}
+
 void numbered_calls_cancel(struct numbered_calls *calls, uint64_t number)
 {
     struct numbered_call *call;
 
     HASH_FIND(hh, calls->open, &number, sizeof number, call);
-    if (!call)
-        return;
-    rpc_call_cancel(call->rpc);
-    call_drop(call);
+    if (call)
+        call_take_back(call);
 }
 
-void numbered_calls_drop(struct numbered_calls *calls, const struct rpc_channel *channel)
+void numbered_calls_cancel_all(struct numbered_calls *calls, const struct rpc_channel *channel)
 {
     struct numbered_call *call, *next;
 
     HASH_ITER(hh, calls->open, call, next)
     {
         if (call->rpc && call->channel == channel)
-            call_drop(call);
+            call_take_back(call);
     }
 }
 

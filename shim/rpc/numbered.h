@@ -65,8 +65,8 @@ void numbered_calls_start(struct numbered_calls *calls, struct rpc_channel *chan
 /* One that is over is ignored. */
 void numbered_calls_cancel(struct numbered_calls *calls, uint64_t number);
 
-/* The channel is to be closed: its calls end without a callback. */
-void numbered_calls_drop(struct numbered_calls *calls, const struct rpc_channel *channel);
+/* Those that began on the channel, which may be closed then, or go on. */
+void numbered_calls_cancel_all(struct numbered_calls *calls, const struct rpc_channel *channel);
 
 /* The channel is lost, and what began there and goes on elsewhere counts to `to` from now on. */
 void numbered_calls_move(struct numbered_calls *calls, const struct rpc_channel *channel,

@@ -634,6 +634,22 @@ static void endpoints_of_one_socket_are_separate(void **state)
     assert_int_equal(f->losts, 0);
 }
 
+/* Its first stream goes on, and what it was asked beside that does not: nobody waits for it there. */
+static void who_registers_once_dialled_has_his_calls_taken_back(void **state)
+{
+    struct fixture *f = *state;
+
+    serve_connected(f);
+    allocate_held(f);
+    f->plugin.hold = false;
+    plugin_clients_close(f->clients, ENDPOINT);
+    dial(f, PATIENTLY);
+    WAIT(f->world, f->options == 2 && f->plugin.streams == 2);
+    assert_int_equal(f->plugin.cancelled, 1);
+    assert_int_equal(f->ends, 0);
+    assert_int_equal(f->losts, 0);
+}
+
 /* A server that takes no call on its first connection: all go over another, also once the first is
  * lost. */
 static void goes_on_elsewhere_when_the_first_connection_is_lost(void **state)
@@ -702,6 +718,7 @@ int main(void)
         TEST(close_ends_everything_without_a_word),
         TEST(close_may_come_at_any_step),
         TEST(endpoints_of_one_socket_are_separate),
+        TEST(who_registers_once_dialled_has_his_calls_taken_back),
         TEST(goes_on_elsewhere_when_the_first_connection_is_lost),
     };
 

@@ -89,7 +89,7 @@ static void on_stopped(void *user)
 /* As its owner does: what the channel has goes with it. */
 static void close_channel(struct fixture *f)
 {
-    numbered_calls_drop(&f->calls, f->channel);
+    numbered_calls_cancel_all(&f->calls, f->channel);
     rpc_channel_close(f->channel);
     f->channel = NULL;
 }
@@ -271,7 +271,7 @@ static void a_channel_is_dropped_with_its_calls_only(void **state)
     assert_int_equal(f->of[1].ends, 0);
     assert_int_equal(f->of[2].code, RPC_OK);
     assert_int_equal(f->of[3].code, RPC_UNAVAILABLE);
-    numbered_calls_drop(&f->calls, other);
+    numbered_calls_cancel_all(&f->calls, other);
     rpc_channel_close(other);
 }
 
@@ -285,9 +285,9 @@ static void what_is_moved_is_dropped_with_the_other_channel(void **state)
     start(f, &TAKE, 1);
     start_on(f, other, &TAKE, 2, NULL, 60000);
     numbered_calls_move(&f->calls, other, f->channel);
-    numbered_calls_drop(&f->calls, other);
+    numbered_calls_cancel_all(&f->calls, other);
     assert_int_equal(numbered_calls_len(&f->calls), 2);
-    numbered_calls_drop(&f->calls, f->channel);
+    numbered_calls_cancel_all(&f->calls, f->channel);
     assert_int_equal(numbered_calls_len(&f->calls), 0);
     rpc_channel_close(other);
 }
