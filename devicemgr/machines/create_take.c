@@ -5,8 +5,8 @@
 
 #include "devicemgr/books/ledger.h"
 #include "devicemgr/machines/create.h"
-#include "devicemgr/rules/claimed.h"
 #include "devicemgr/rules/holders.h"
+#include "devicemgr/rules/lifted_claims.h"
 #include "devicemgr/rules/selection.h"
 #include "devicemgr/things/limits.h"
 #include "devicemgr/things/moment.h"
@@ -76,7 +76,7 @@ static bool note_claims(const struct state *state, struct allocation *allocation
                         const struct wanted *wanted)
 {
     bool claimed = wanted->want->claimed, changes;
-    struct by_claims by = claimed_wanted(state, wanted, NULL);
+    struct by_claims by = lifted_claims_wanted(state, wanted, NULL);
 
     changes = allocation->claimed != claimed || !by_claims_equal(&allocation->by, &by);
     if (changes)

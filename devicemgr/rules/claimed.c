@@ -3,8 +3,6 @@
 #include <string.h>
 
 #include "cri-proto/lift_marker.h"
-#include "devicemgr/rules/lifted.h"
-#include "devicemgr/rules/wanted.h"
 
 #include "devicemgr/rules/rule.h"
 
@@ -206,16 +204,34 @@ struct rival {
     const struct granted_device *made_of_same; /* what they have; NULL: the device itself */
 };
 
+/* Whether who has the device may have it by this claim as well as by another: where the names are the
+ * device's, a container is known by each claim that has it. */
+static bool may_have_by(const struct claim *claim, const struct granted_device *device,
+                        const struct claim_user *user)
+{
+    const struct claim_user *same = claim_find_user(claim, user->sandbox_id, user->container);
+
+    return same && granted_find(claim_devices_of(claim, same), device);
+}
+
+/* The first of another pod who has the device by this list of the other claim; `known`: and is not
+ * known by that, too, by which the request may have it. NULL: there is none. */
 static const struct claim_user *find_user_of(const struct state *state,
                                              const struct devicemgr_create *request,
-                                             const struct claim *claim,
+                                             const struct claim *claim, const struct claim *other,
                                              const struct granted *devices,
-                                             const struct granted_device *device)
+                                             const struct granted_device *device, bool known)
 {
     const struct granted_device *theirs = granted_find(devices, device);
 
-    return theirs && !is_shared(claim, theirs) ? find_user(state, request, claim, devices, false)
-                                               : NULL;
+    for (size_t i = 0; theirs && !is_shared(other, theirs) && i < other->users_len; i++) {
+        const struct claim_user *user = &other->users[i];
+
+        if (claim_devices_of(other, user) == devices && !is_of_pod(state, request, user) &&
+            !(known && may_have_by(claim, device, user)))
+            return user;
+    }
+    return NULL;
 }
 
 /* Who has the device by another claim than that by which the request may have it; `known`: of which
@@ -230,9 +246,9 @@ static struct rival find_other(const struct state *state, const struct devicemgr
     for (; other && !rival.user; other = other->next) {
         if (other == claim || !claim_state_kept(other->state) || (known && !is_known(other)))
             continue;
-        rival.user = find_user_of(state, request, other, &other->devices, device);
+        rival.user = find_user_of(state, request, claim, other, &other->devices, device, known);
         if (!rival.user)
-            rival.user = find_user_of(state, request, other, &other->former, device);
+            rival.user = find_user_of(state, request, claim, other, &other->former, device, known);
     }
     return rival;
 }
@@ -410,60 +426,6 @@ static void look_at_holders(const struct state *state, const struct devicemgr_cr
 
     while (look->step == LOOK_GO && (device = next_named(claim, request, &at)))
         look_at_device(state, request, claim, device, look);
-}
-
-/* ---- lifted resources ---- */
-
-static bool only_looks(const struct state *state, const struct by_claim *by, const char *resource)
-{
-    const struct claim *claim = claims_find(&state->claims, by->uid, LIFT_DRIVER);
-
-    if (by->looks)
-        return true;
-    for (size_t i = 0; claim && i < claim->allocation.len; i++) {
-        const struct granted_device *is = &claim->allocation.v[i];
-
-        if (is->admin && lifted_is_device(is, resource, by->id))
-            return true;
-    }
-    return false;
-}
-
-/* Whether each claim by which somebody has the device, but for those that only look, is among these. */
-static bool is_within(const struct state *state, const char *resource, const char *id,
-                      const struct by_claims *by, const struct by_claims *among)
-{
-    for (size_t i = 0; i < by->len; i++) {
-        if (strcmp(by->v[i].id, id) == 0 && !by_claims_find(among, id, by->v[i].uid) &&
-            !only_looks(state, &by->v[i], resource))
-            return false;
-    }
-    return true;
-}
-
-bool claimed_shared(const struct state *state, const char *resource, const char *id,
-                    const struct by_claims *one, const struct by_claims *other)
-{
-    return is_within(state, resource, id, one, other) || is_within(state, resource, id, other, one);
-}
-
-struct by_claims claimed_wanted(const struct state *state, const struct wanted *wanted,
-                                const char *id)
-{
-    const struct by_claims *by = &wanted->want->by;
-    struct by_claims all = {0};
-
-    for (size_t i = 0; i < by->len; i++) {
-        const struct by_claim *before;
-
-        if (id && strcmp(by->v[i].id, id) != 0)
-            continue;
-        before = wanted->has ? by_claims_find(&wanted->has->by, by->v[i].id, by->v[i].uid) : NULL;
-        by_claims_add(&all, by->v[i].id, by->v[i].uid,
-                      (before && before->looks) ||
-                          only_looks(state, &by->v[i], wanted->want->resource));
-    }
-    return all;
 }
 
 /* ---- all ---- */

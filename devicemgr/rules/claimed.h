@@ -5,13 +5,11 @@
 #define DEVICEMGR_RULES_CLAIMED_H
 
 #include "devicemgr/rules/look.h"
-#include "devicemgr/things/by_claims.h"
 
 struct claim;
 struct devicemgr_create;
 struct granted_device;
 struct state;
-struct wanted;
 
 /*
  * The devices of a claim are named by the CDI names that its driver has answered. REFUSE: the
@@ -42,16 +40,5 @@ bool claimed_unstored(const struct state *state, const struct claim *claim, cons
                       const char *container);
 /* Whether that is so of no claim. */
 bool claimed_stored(const struct state *state, const char *sandbox_id, const char *container);
-
-/* Whether two containers may both have this device of a lifted resource by claims: each claim of the
- * one is the other's too, or only looks at it. Of a claim that is not known here, since the checkpoint
- * was lost, nobody has said that it does. By no claim, as in rows from before they were kept: then
- * nothing is known against it. */
-bool claimed_shared(const struct state *state, const char *resource, const char *id,
-                    const struct by_claims *one, const struct by_claims *other);
-/* By which claims the container wants the device, NULL: all of the resource; with what is known, or
- * was when it had it before, of who only looks. The caller frees it. */
-struct by_claims claimed_wanted(const struct state *state, const struct wanted *wanted,
-                                const char *id);
 
 #endif

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "devicemgr/books/facts.h"
-#include "devicemgr/rules/claimed.h"
+#include "devicemgr/rules/lifted_claims.h"
 
 #include "devicemgr/rules/rule.h"
 
@@ -38,8 +38,8 @@ static bool share_claims(const struct state *state, const struct wanted *wanted,
 
     if (!wanted->want->claimed || !holder->claimed)
         return false;
-    by = claimed_wanted(state, wanted, id);
-    shared = claimed_shared(state, wanted->want->resource, id, &by, &holder->by);
+    by = lifted_claims_wanted(state, wanted, id);
+    shared = lifted_claims_shared(state, wanted->want->resource, id, &by, &holder->by);
     by_claims_fini(&by);
     return shared;
 }
@@ -193,7 +193,7 @@ bool holders_share(const struct state *state, const struct allocation *one,
                    const struct allocation *other, const char *id)
 {
     return one->claimed && other->claimed &&
-           claimed_shared(state, one->resource, id, &one->by, &other->by);
+           lifted_claims_shared(state, one->resource, id, &one->by, &other->by);
 }
 
 bool holders_keeps(const struct state *state, const struct allocation *holder)

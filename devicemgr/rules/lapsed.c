@@ -60,13 +60,21 @@ static bool names_of_now(const struct devicemgr_create *request, const struct cl
     return i < claim->devices.len;
 }
 
-/* Whether it is by this claim that the request has the name. Where that is the device's, whatever
- * claim it is given by, it may be by one that nobody knows here. */
+/* Whether it may be by one that the kubelet had prepared itself, and that nobody knows here. */
+static bool may_be_unknown(const struct state *state, const struct claim *claim)
+{
+    const struct driver *driver = drivers_find(&state->drivers, claim->driver);
+
+    return driver && driver->was_elsewhere;
+}
+
+/* Whether it is by this claim that the request has the name, which may be the device's, whatever
+ * claim it is given by. */
 static bool is_by(const struct state *state, const struct devicemgr_create *request,
                   const struct claim *claim, const struct granted_device *former, const char *name)
 {
     return strstr(name, claim->uid) || is_reserved(state, claim, request->pod_uid, true) ||
-           (names_of_now(request, claim, former) &&
+           (names_of_now(request, claim, former) && !may_be_unknown(state, claim) &&
             !is_reserved(state, claim, request->pod_uid, false));
 }
 

@@ -26,7 +26,7 @@ LINES_MAX = 500
 RULES = ("rules/usable.c", "rules/holders.c", "rules/selection.c", "rules/pool.c", "rules/replaceable.c", "rules/shown.c", "rules/choose.c",
          "rules/wanted.c", "rules/kept_back.c", "rules/releasable.c", "rules/without_driver.c", "rules/ended.c",
          "rules/tainted.c", "rules/evictable.c", "rules/claimed.c", "rules/lapsed.c",
-         "rules/leaving.c", "rules/lifted.c")
+         "rules/leaving.c", "rules/lifted.c", "rules/lifted_claims.c")
 THINGS = ("allocation", "claim", "driver", "ending", "order", "pod", "sandbox", "resource", "endpoint", "devices",
           "shutdown")
 FOUND = (*THINGS, "device", "kubelet_hold", "waiter", "create", "call", "task", "claimant")

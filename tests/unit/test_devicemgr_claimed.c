@@ -267,6 +267,46 @@ static void where_names_do_not_tell_the_claims_apart_it_is_said_once(void **stat
     assert_int_equal(logged(w, "may still be used by container \"main\" of pod ns/u1"), 1);
 }
 
+/* The kubelet has asked for the claim once more, and its driver has answered another device, which it
+ * is allocated by now. */
+static void prepared_anew(struct world *w, uint64_t number, const char *uid, const char *device)
+{
+    char name[32];
+
+    snprintf(name, sizeof name, "%.*s", (int)strcspn(device, ":"), device);
+    prepare(w, number, uid);
+    while (w->pending)
+        committed(w);
+    ignore_all(w);
+    claim_answered(w, device);
+    claim_allocated(w, uid, "p", name);
+    while (w->pending)
+        committed(w);
+    ignore_all(w);
+}
+
+/* Whose container is known by both claims, one of which has other devices by now, has it by the one
+ * that the two pods share. */
+static void who_may_have_it_by_the_same_claim_is_in_nobodys_way(void **state)
+{
+    struct world *w = *state;
+
+    driver_up(w, 1, DRIVER);
+    runtime_cdi(w, DEVICEMGR_CDI_READ);
+    claim_prepared(w, 5, "c1", "gpu-0");
+    claim_prepared(w, 6, "c2", "gpu-0");
+    both_known(w);
+    assert_passes(w, "u1", GPU_0);
+    prepared_anew(w, 7, "c1", "gpu-1");
+    assert_passes(w, "u2", GPU_0);
+    claim_prepared(w, 8, "c3", "gpu-0:c3-0");
+    claim_allocated(w, "c3", "p", "gpu-0");
+    committed(w);
+    ignore_all(w);
+    assert_true(create_named(w, 9, "u3", "example.com/dev=c3-0", ""));
+    expect_with(w, "verdict 9 refused 14", "container \"main\" of pod ns/u1", NULL);
+}
+
 static void allocate_as(struct world *w, const char *uid, const char *device_name, bool admin)
 {
     const struct devicemgr_claim_device device = {DRIVER, "p", device_name, NULL, admin};
@@ -879,25 +919,6 @@ static void what_the_cluster_said_before_a_restart_counts(void **state)
     }
 }
 
-/* The kubelet has asked for the claim once more, and its driver has answered another device, which it
- * is allocated by now. */
-static void prepared_anew(struct world *w, uint64_t number, const char *uid, const char *device)
-{
-    const char *end = strchr(device, ':');
-    char name[32];
-
-    snprintf(name, sizeof name, "%.*s", (int)(end - device), device);
-    prepare(w, number, uid);
-    while (w->pending)
-        committed(w);
-    ignore_all(w);
-    claim_answered(w, device);
-    claim_allocated(w, uid, "p", name);
-    while (w->pending)
-        committed(w);
-    ignore_all(w);
-}
-
 #define C1_GPU_1 "example.com/dev=c1-1 example.com/dev=all"
 
 /* As of a named claim whose pod was deleted by force: it is allocated anew for another pod, and the
@@ -1273,6 +1294,30 @@ static void nor_by_one_of_which_it_names_what_is_for_another_request(void **stat
     expect_nothing(w);
 }
 
+/* Nor of one that the kubelet had prepared while the driver was there anything is known. */
+static void nor_where_the_driver_was_with_the_kubelet_before(void **state)
+{
+    const struct devicemgr_driver_instance there = {.name = DRIVER, .endpoint = "/k/1.sock"};
+    struct world *w = *state;
+
+    driver_up(w, 1, DRIVER);
+    driver_deregister(w, 1);
+    assert_true(devicemgr_driver_moved(w->mgr, w->now_ms, 9, &there));
+    driver_deregister(w, 9);
+    driver_register(w, 2, DRIVER, "/x/2.sock");
+    driver_connected(w, 2);
+    while (w->pending)
+        committed(w);
+    ignore_all(w);
+    runtime_cdi(w, DEVICEMGR_CDI_READ);
+    claim_prepared(w, 5, "c1", "gpu-0");
+    prepared_anew(w, 8, "c1", "gpu-1");
+    stays(w, "u3", GPU_0 " " GPU_1);
+    reserve(w, "c1", "u3");
+    renamed(w, "u3", GPU_0 " " GPU_1, "");
+    expect(w, "rename " GPU_0 " to none");
+}
+
 static void what_a_claim_had_is_forgotten_when_it_is_unprepared(void **state)
 {
     struct world *w = *state;
@@ -1641,6 +1686,7 @@ int main(void)
         CLAIMS_TEST(one_who_is_known_to_have_it_is_enough),
         CLAIMS_TEST(one_that_has_it_by_two_claims_is_refused_all_the_same),
         CLAIMS_TEST(where_names_do_not_tell_the_claims_apart_it_is_said_once),
+        CLAIMS_TEST(who_may_have_it_by_the_same_claim_is_in_nobodys_way),
         CLAIMS_TEST(what_is_shared_or_only_looked_at_is_in_nobodys_way),
         CLAIMS_TEST(what_a_driver_says_is_shared_is_in_nobodys_way),
         CLAIMS_TEST(a_part_of_what_a_pod_still_has_is_not_given_to_another),
@@ -1676,6 +1722,7 @@ int main(void)
         CLAIMS_TEST(what_may_be_by_another_claim_stays),
         CLAIMS_TEST(nor_is_it_by_a_claim_that_is_known_not_to_be_the_pods),
         CLAIMS_TEST(nor_by_one_of_which_it_names_what_is_for_another_request),
+        CLAIMS_TEST(nor_where_the_driver_was_with_the_kubelet_before),
         CLAIMS_TEST(what_a_claim_had_is_forgotten_when_it_is_unprepared),
         CLAIMS_TEST(of_a_driver_that_is_with_the_kubelet_all_stays),
         CLAIMS_TEST(of_one_of_which_nothing_is_known_it_is_left_out),
