@@ -1,5 +1,8 @@
 #include "shim/rpc/link_inside.h"
 
+/* Of a window: with each such part that came it is given back. */
+#define GIVEN_BACK_PARTS 16
+
 /* ---- its callbacks ---- */
 
 static int go_on(const struct link *link)
@@ -62,14 +65,28 @@ static int header(nghttp2_session *session, const nghttp2_frame *frame, const ui
     return rc ? rc : go_on(link);
 }
 
+/* nghttp2 gives back from half of a window on. What a process has not given back of a stream's when it
+ * ends is missing there for ever, with whoever goes on with that (resume.c). Without memory for it, it
+ * is part of what is given back next. */
+static void give_back(nghttp2_session *session, int32_t stream_id)
+{
+    int32_t of_stream = nghttp2_session_get_stream_effective_recv_data_length(session, stream_id);
+    int32_t of_all = nghttp2_session_get_effective_recv_data_length(session);
+
+    if (of_stream >= LINK_STREAM_WINDOW_BYTES / GIVEN_BACK_PARTS)
+        (void)nghttp2_submit_window_update(session, NGHTTP2_FLAG_NONE, stream_id, of_stream);
+    if (of_all >= LINK_WINDOW_BYTES / GIVEN_BACK_PARTS)
+        (void)nghttp2_submit_window_update(session, NGHTTP2_FLAG_NONE, 0, of_all);
+}
+
 static int data_chunk(nghttp2_session *session, uint8_t flags, int32_t stream_id,
                       const uint8_t *data, size_t len, void *user)
 {
     struct link *link = user;
     void *stream = stream_of(link, stream_id);
 
-    (void)session;
     (void)flags;
+    give_back(session, stream_id);
     if (stream)
         link->ops->stream_data(stream, data, len);
     return go_on(link);

@@ -104,6 +104,27 @@ static void goes_on_once_more(void **state)
     }
 }
 
+/* What each of them had not given back of the window, half of which nghttp2 waits for, does not add
+ * up. */
+static void deaths_do_not_use_the_window_up(void **state)
+{
+    struct pair *p = *state;
+    struct left left;
+
+    begin(&left, p);
+    for (unsigned deaths = 0; deaths < 4; deaths++) {
+        for (unsigned i = 0; i < 36; i++) { /* 1.9 MB */
+            left.result.got = false;
+            send_devices(left.serving, 2000);
+            world_wait(p->world, &left.result.got);
+        }
+        die(&left);
+        left.call = resume(&left);
+        assert_non_null(left.call);
+    }
+    assert_false(left.result.over || p->events.lost || p->served.cancelled);
+}
+
 static void what_ends_is_over(void **state)
 {
     struct pair *p = *state;
@@ -172,6 +193,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         PAIR_TEST(goes_on_with_a_stream),
         PAIR_TEST(goes_on_once_more),
+        PAIR_TEST(deaths_do_not_use_the_window_up),
         PAIR_TEST(what_ends_is_over),
         PAIR_TEST(one_that_is_cancelled_is_for_the_server_too),
         PAIR_TEST(another_answer_there_harms_nobody),
