@@ -148,15 +148,18 @@ plan_kubelet() {
     fi
 }
 
-# Where it is wanted no more, what was there before it.
+# Its program is there in any case, so that enable alone can have it run. Where it is wanted no more, the
+# rest is as before.
 plan_agent() {
     local path
+    if [ -n "$build" ] || [ "$agent_wanted" = yes ]; then
+        plan_binary "$agent_binary"
+    fi
     if [ "$agent_wanted" = yes ]; then
         units+=("$agent_unit")
-        plan_binary "$agent_binary"
         return 0
     fi
-    for path in "$(wants_link "$agent_unit")" "$unit_dir/$agent_unit" "$prefix/bin/$agent_binary"; do
+    for path in "$(wants_link "$agent_unit")" "$unit_dir/$agent_unit"; do
         [ -z "${installed[$path]:-}" ] || wish_unless_edited "$path" "$store/backup$path"
     done
 }

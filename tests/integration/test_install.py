@@ -383,39 +383,44 @@ def test_deleted_files(one):
     assert one.tree() == before
 
 
-AGENT = {"usr/local/bin/cri-device-shim-agent", f"{UNITS}/cri-device-shim-agent.service",
+AGENT_UNIT = {f"{UNITS}/cri-device-shim-agent.service",
          f"{UNITS}/multi-user.target.wants/cri-device-shim-agent.service"}
+
+
+def agent_of(node):
+    return {path for path in AGENT_UNIT if (node.root / path).exists() or (node.root / path).is_symlink()}
 
 
 def test_the_agent_where_it_is_wanted(one):
     """And no more where it is not; the daemon knows of it by the same command. The program itself reads the settings,
     however they are written."""
     text = '"clust\\u0065r" . enabled = true # here\n'
-
-    def there():
-        return {path for path in AGENT if (one.root / path).exists() or (one.root / path).is_symlink()}
-
     unit = "cri-device-shim-agent.service"
     one.install()
-    assert there() == set()
+    assert agent_of(one) == set()
     settings = one.read(CONFIG)
     one.write(CONFIG, settings + text)
-    words = one.refuses()
-    assert "cri-device-shim-agent is missing" in words
-    one.build_binary("cri-device-shim-agent", "one")
     daemon = "systemctl restart cri-device-shim.service"
     assert commands(one.install()) == ["systemctl daemon-reload", daemon, f"systemctl restart {unit}"]
-    assert there() == AGENT
+    assert agent_of(one) == AGENT_UNIT
     assert commands(one.install()) == []
     one.build_binary("cri-device-shim-agent", "two")
     assert commands(one.install()) == [f"systemctl restart {unit}"]
     one.write(CONFIG, settings + text.replace("true", "false"))
     assert commands(one.install()) == [f"systemctl stop {unit}", "systemctl daemon-reload", daemon]
-    assert there() == set()
+    assert agent_of(one) == set()
     one.write(CONFIG, settings + text)
     one.install()
     assert unit in one.install("--uninstall").stdout
-    assert there() == set()
+    assert agent_of(one) == set()
+
+
+def test_the_agent_where_it_is_wanted_later(one):
+    """What an install has put there is enough for it."""
+    one.install()
+    one.write(CONFIG, one.read(CONFIG) + "[cluster]\nenabled = true\n")
+    assert "systemctl restart cri-device-shim-agent.service" in commands(node_command(one, "enable"))
+    assert agent_of(one) == AGENT_UNIT
 
 
 def test_logind_waits_as_long_as_a_shutdown_takes(one):
@@ -729,7 +734,7 @@ def test_a_package_brings_what_an_install_does(directory):
     brought = {str(path.relative_to(tree / "usr")) for path in tree.rglob("*") if path.is_file()}
     parts = {f"lib/cri-device-shim/{path.name}" for path in (ROOT / "config/node").glob("*.sh")}
     papers = {f"share/doc/cri-device-shim/{name}" for name in ("changelog", "copyright")}
-    installed = {path.removeprefix("usr/local/") for path in INSTALLED | AGENT
+    installed = {path.removeprefix("usr/local/") for path in INSTALLED | AGENT_UNIT
                  if path.startswith("usr/local/")}
     assert brought == parts | papers | {
         f"lib/systemd/system/{path.rpartition('/')[2]}" if path.endswith((".service", ".socket")) else

@@ -164,7 +164,6 @@ def test_uninstall_that_fails(live):
 @pytest.mark.parametrize("kubelet", [[], ["--no-kubelet"]])
 def test_uninstall_that_cannot_remove_a_file(live, kubelet):
     """What it has stopped runs again, the agent too."""
-    live.build_binary("cri-device-shim-agent", "one")
     live.write(CONFIG, 'runtime_endpoint = "/run/containerd/containerd.sock"\n[cluster]\nenabled = true\n')
     live.install(*kubelet)
     everything = ALL_ACTIVE | {"cri-device-shim-agent.service"}

@@ -15,6 +15,7 @@ DROP_IN = f"{UNITS}/kubelet.service.d/90-cri-device-shim.conf"
 CONFIG = "etc/cri-device-shim/config.toml"
 DAEMON = "usr/local/bin/cri-device-shim"
 BRIDGE = "usr/local/bin/cri-device-shim-bridge"
+AGENT = "usr/local/bin/cri-device-shim-agent"
 CTL = "usr/local/bin/cri-device-shimctl"
 EXAMPLE = "usr/local/share/doc/cri-device-shim/example.toml"
 MANUALS = "usr/local/share/man"
@@ -36,7 +37,7 @@ KUBELET_DIR = "var/lib/kubelet/device-plugins"
 LISTEN = "/run/cri-device-shim/cri-device-shim.sock"
 FLAG = f"--container-runtime-endpoint=unix://{LISTEN}"
 INSTALLED = {
-    DAEMON, BRIDGE, CTL, CONFIG, DROP_IN, EXAMPLE, SETTINGS_PAGE, *DOCUMENTS, NODE, *TEMPLATES,
+    DAEMON, BRIDGE, AGENT, CTL, CONFIG, DROP_IN, EXAMPLE, SETTINGS_PAGE, *DOCUMENTS, NODE, *TEMPLATES,
     f"{UNITS}/cri-device-shim.socket", f"{UNITS}/sockets.target.wants/cri-device-shim.socket",
     f"{UNITS}/cri-device-shim.service",
     f"{UNITS}/multi-user.target.wants/cri-device-shim.service",
@@ -86,9 +87,8 @@ class Node:
             (self.root / path).mkdir(parents=True)
         for path, text in files.items():
             self.write(path, text)
-        self.build_binary("cri-device-shim", "one")
-        self.build_binary("cri-device-shim-bridge", "one")
-        self.build_binary("cri-device-shimctl", "one")
+        for name in ("cri-device-shim", "cri-device-shim-bridge", "cri-device-shim-agent", "cri-device-shimctl"):
+            self.build_binary(name, "one")
         page = self.build / built.PAGE
         page.parent.mkdir()
         page.write_text("the settings")
@@ -177,7 +177,6 @@ def shuts_down_in(node, settings):
     """[shutdown] has these settings from now on, or is not there."""
     text = node.read(CONFIG).split("[cluster]")[0] if (node.root / CONFIG).exists() else 'runtime_endpoint = "/run/a.sock"\n'
     node.write(CONFIG, text + (f"[cluster]\nenabled = true\n{settings}\n" if settings else ""))
-    node.build_binary("cri-device-shim-agent", "one")
 
 
 def logind_ours(node):
