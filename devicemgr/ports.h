@@ -153,6 +153,7 @@ struct devicemgr_claim {
 struct devicemgr_claim_done {
     int code;            /* 0: prepared, or unprepared; else a gRPC code */
     const char *message; /* why not; NULL with code 0 */
+    bool stops;          /* it is not, since this process stops: the next one may answer it */
     /* Of one that was prepared: the bytes of NodePrepareResourceResponse of dra v1. */
     const void *response;
     size_t response_bytes;

@@ -168,8 +168,11 @@ static void steered(const struct action *action, const struct devicemgr_ports *p
 
 static void claim_done(const struct action *action, const struct devicemgr_ports *ports, void *user)
 {
-    const struct devicemgr_claim_done done = {action->code, action->text, action->response,
-                                              action->response_bytes};
+    const struct devicemgr_claim_done done = {.code = action->code,
+                                              .message = action->text,
+                                              .stops = action->stops,
+                                              .response = action->response,
+                                              .response_bytes = action->response_bytes};
 
     ports->claim_done(user, action->subject, &done);
 }

@@ -61,6 +61,7 @@ struct action {
     int code;     /* gRPC code or syslog level */
     bool changed; /* what an operator asked for was not so before */
     bool asked;   /* somebody waits for what is settled */
+    bool stops;   /* a claim is refused for that */
     char *text;
     char *socket_name;
     char *resource; /* NULL: not about one */

@@ -12,12 +12,13 @@
 #include "devicemgr/machines/task.h"
 #include "devicemgr/things/moment.h"
 
-static void answer(struct state *state, uint64_t number, int code, const char *message)
+static struct action *answer(struct state *state, uint64_t number, int code, const char *message)
 {
     struct action *action = action_push(&state->actions, ACTION_CLAIM_DONE, number);
 
     action->code = code;
     action->text = code == CODE_OK ? NULL : mem_strdup(message ? message : "");
+    return action;
 }
 
 /* What came of a prepare that we wanted; `words`: why nothing did. */
@@ -66,7 +67,8 @@ void task_refuse(struct tasks *tasks, uint64_t number, const struct claim_refusa
         return;
     }
     note(tasks, refusal, claim_refusal_code(refusal->kind), text.buf);
-    answer(tasks->state, number, claim_refusal_code(refusal->kind), text.buf);
+    answer(tasks->state, number, claim_refusal_code(refusal->kind), text.buf)->stops =
+        refusal->kind == CLAIM_REFUSED_DRAIN;
 }
 
 static void tell_line(const struct tasks *tasks, const struct claim *claim,

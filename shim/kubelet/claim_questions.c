@@ -22,6 +22,8 @@ struct claims_call {
     struct claim_questions *owner;
     struct rpc_incoming *incoming;
     size_t open; /* not answered */
+    char *
+        stops; /* why one of them was not by this process, but may be by the next; NULL: all were */
     size_t len;
     struct claim_question parts[];
 };
@@ -54,6 +56,7 @@ static void call_free(struct claims_call *call)
         if (question->answer.code != RPC_OK)
             free(question->answer.message);
     }
+    free(call->stops);
     free(call);
 }
 
@@ -66,10 +69,22 @@ static void on_cancelled(void *user)
     host_kick(host);
 }
 
+/* A kubelet that is refused a claim asks again after a minute or more: of what only this process
+ * refuses it is not to hear. What it may have done for the call is done for whoever asks next. */
+static void leave_to_the_next(struct claims_call *call)
+{
+    rpc_incoming_finish(call->incoming, RPC_UNAVAILABLE, call->stops);
+    call_free(call);
+}
+
 static void answer(struct claims_call *call)
 {
     Bridge__V1__ClaimsResponse response = BRIDGE__V1__CLAIMS_RESPONSE__INIT;
 
+    if (call->stops) {
+        leave_to_the_next(call);
+        return;
+    }
     response.answers = must(calloc(call->len + 1, sizeof *response.answers));
     for (size_t i = 0; i < call->len; i++)
         response.answers[response.n_answers++] = &call->parts[i].answer;
@@ -86,6 +101,8 @@ void claim_questions_answer(struct claim_questions *questions, uint64_t number,
     HASH_FIND(hh, questions->by_number, &number, sizeof number, question);
     if (!question)
         return;
+    if (done->stops && !question->call->stops)
+        question->call->stops = must(strdup(done->message));
     question->answer.code = done->code;
     if (done->code != RPC_OK) {
         question->answer.message = must(strdup(done->message));

@@ -6,6 +6,7 @@ import time
 
 import pytest
 
+from ctl import ctl_json
 from kubelet_drivers import claim
 from waiting import GENEROUS_S, wait_until
 
@@ -34,6 +35,23 @@ def test_a_driver_that_is_restarted_stays_at_the_kubelet(bridge, kubelet, make_d
     asked = kubelet.begin(GPU, "NodePrepareResources", [claim("c-1")])
     driver.start()
     assert asked.result().claims["c-1"].devices
+    assert kubelet.instance(GPU) is instance and instance.losses() == 0
+
+
+@pytest.mark.parametrize("mask_s", [GENEROUS_S])
+def test_a_daemon_that_is_restarted_meanwhile_costs_none_that_waits(shim, bridge, kubelet, make_driver):
+    """The next one waits for the driver in its place."""
+    driver = make_driver()
+    kubelet.wait_at_work(GPU)
+    instance = kubelet.instance(GPU)
+    driver.stop()
+    asked = kubelet.begin(GPU, "NodePrepareResources", [claim("c-1"), claim("c-2")])
+    wait_until(lambda: ctl_json(shim, "drivers")["items"][0]["claims"]["waits"] == 2, "both wait for the driver")
+    shim.stop()
+    shim.start()
+    driver.start()
+    answers = asked.result().claims
+    assert [bool(answers[uid].devices) for uid in ("c-1", "c-2")] == [True, True]
     assert kubelet.instance(GPU) is instance and instance.losses() == 0
 
 
