@@ -450,10 +450,12 @@ static void kept(struct tasks *tasks, struct task *task)
 
 /* The driver has done it, and that is not known for sure: it is asked again. One that was new stays
  * gone, since nobody may ask once more: a row that the store may have of it yet goes later. */
-static void not_kept(struct tasks *tasks, struct task *task)
+static void not_kept(struct tasks *tasks, struct task *task, const char *error)
 {
     enum claim_state to = CLAIM_UNPREPARING;
 
+    if (task->owed) /* or its driver would be told as fast as the store fails */
+        task_owed_failed(tasks, task, error);
     idle(task);
     if (task->kind == TASK_UNPREPARE && task->before == CLAIM_NEW)
         return;
@@ -472,7 +474,7 @@ void task_committed(struct tasks *tasks, struct task *task, const char *error)
             tasks->owed_less = true; /* it may be what was to be put off */
             revert(tasks, task);
         } else {
-            not_kept(tasks, task);
+            not_kept(tasks, task, error);
         }
         task_refuse_all(tasks, task, CLAIM_REFUSED_STORE, error);
     } else if (task->phase == TASK_STORING) {

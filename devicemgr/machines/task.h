@@ -288,7 +288,7 @@ struct task *task_edit(struct tasks *tasks, const struct claim *claim);
 const struct claim *task_owed_first(const struct tasks *tasks, const struct claim *claim);
 /* Whether what is owed may be tried now. */
 bool task_owed_may_go(const struct tasks *tasks, const struct task *task);
-/* It was tried, and failed: later again. */
+/* It was tried, and failed, or could not be stored: later again. */
 void task_owed_failed(struct tasks *tasks, struct task *task, const char *message);
 /* Its driver is back: nothing was tried since. */
 void task_owed_anew(struct task *task);

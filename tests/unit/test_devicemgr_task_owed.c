@@ -329,6 +329,26 @@ static void what_the_store_has_lost_is_stored_before_it_is_promised_again(void *
     expect(w, "unprepare c1 *");
 }
 
+/* A store that fails does so for hours, and at once. */
+static void what_cannot_be_stored_is_not_told_again_at_once(void **state)
+{
+    struct world *w = *state;
+
+    c1_owed(w);
+    driver_connected(w, 1);
+    expect(w, "unprepare c1 *");
+    claim_unprepared(w);
+    expect(w, "commit -claim c1 *");
+    commit_failed(w, "disk full");
+    expect_stored(w, "commit claim c1 *");
+    expect_nothing(w);
+    pass(w, OWED_RETRY_MS_MIN);
+    expect(w, "unprepare c1 *");
+    claim_unprepared(w);
+    expect_stored(w, "commit -claim c1 *");
+    expect_nothing(w);
+}
+
 /* ---- back ---- */
 
 static void it_goes_out_before_anything_is_prepared(void **state)
@@ -879,6 +899,7 @@ int main(void)
         CLAIMS_TEST(what_nobody_waits_for_is_not_put_off),
         CLAIMS_TEST(nor_is_what_may_have_others_by_then),
         CLAIMS_TEST(what_the_store_has_lost_is_stored_before_it_is_promised_again),
+        CLAIMS_TEST(what_cannot_be_stored_is_not_told_again_at_once),
         CLAIMS_TEST(it_goes_out_before_anything_is_prepared),
         CLAIMS_TEST(it_is_in_the_way_until_that_it_is_done_is_stored),
         CLAIMS_TEST(it_goes_out_before_what_is_stored_with_it),
