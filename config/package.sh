@@ -4,7 +4,7 @@
 #   config/package.sh [OPTION]...
 #     --build DIR    where it is built, with Debian's flags; default: build/package/
 #     --built DIR    what is built there already, by whatever flags, is packed
-#     --to DIR       where the package goes; default: where it is built
+#     --to DIR       where the package goes, beside those that are there; default: where it is built
 #
 # It is the same for the same commit, wherever and whenever it is built by the same compiler, so that
 # digests can be compared: all in it has the time of the commit, or of $SOURCE_DATE_EPOCH. The
@@ -91,7 +91,7 @@ needs() {
 
 # The time of all in it is that of the commit.
 pack() {
-    cpack --config "$build/CPackConfig.cmake" -B "$to" -D CPACK_PACKAGE_VERSION="$(version)" \
+    cpack --config "$build/CPackConfig.cmake" -B "$packed" -D CPACK_PACKAGE_VERSION="$(version)" \
         -D CPACK_DEBIAN_PACKAGE_MAINTAINER="$(maintainer)" -D CPACK_DEBIAN_PACKAGE_DEPENDS="$(needs)"
 }
 
@@ -100,8 +100,10 @@ export SOURCE_DATE_EPOCH
 : "${to:=$build}"
 {
     [ $is_built = yes ] || build
-    rm -f "$to"/cri-device-shim_*.deb
+    packed=$(mktemp -d "$to/.cri-device-shim.XXXXXX")
+    trap 'rm -rf "${packed:?}"' EXIT
     pack
 } >&2
-rm -rf "$to/_CPack_Packages"
-printf '%s\n' "$to"/cri-device-shim_*.deb
+package=$(cd "$packed" && echo cri-device-shim_*.deb)
+mv -f "$packed/$package" "$to/" # beside those of other releases
+printf '%s\n' "$to/$package"

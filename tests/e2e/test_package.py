@@ -103,6 +103,14 @@ def check_beside_another(node, one):
     (node.root / STATE[1:]).rmdir()
 
 
+def test_made_beside_one_of_another_release(directory):
+    """Which a node may go back to: it stays; and nothing else comes."""
+    older = directory / f"{package.NAME}_0.1-1_amd64.deb"
+    older.touch()
+    made = package.make(directory)
+    assert set(directory.iterdir()) == {older, made}
+
+
 def test_installed_upgraded_and_removed(directory, closing):
     one = package.make(directory)
     two = package.another(one, directory)
