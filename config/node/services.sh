@@ -130,6 +130,8 @@ start_services() {
 
 restart_kubelet() {
     control daemon-reload
+    # A kubelet that systemd has started anew before that has had it started, too.
+    [ "$verb" != disable ] || [ "$dry_run" = yes ] || stop_bridge
     check_kubelet_command
     if is_live && ! systemctl --quiet is-active kubelet.service; then
         say "kubelet.service does not run; its settings count from its next start"

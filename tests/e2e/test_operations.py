@@ -87,6 +87,14 @@ class Operator:
         script = command.text.replace(SCRIPT, f"{ROOT}/{SCRIPT} --build {self.node.build}")
         return self.node.run("bash", "-euo", "pipefail", "-c", script, check=check).stdout
 
+    def end_the_kubelet(self):
+        """As one does again and again that cannot reach its runtime; systemd starts it anew, if nobody has stopped it."""
+        before = self.node.property("kubelet.service", "NRestarts")
+        if self.node.pid("kubelet.service"):
+            self.node.run("systemctl", "kill", "--kill-who=main", "-s", "KILL", "kubelet.service")
+            wait_until(lambda: self.node.property("kubelet.service", "NRestarts") != before
+                       and "kubelet.service" in self.node.active(), "it is started anew")
+
     # ---- the package ----
 
     def make_packages(self):
@@ -164,6 +172,9 @@ def test_all_of_it(directory, closing):
         if before is None or before.section != step.section:
             operator.prepare(step.section)
         operator.type(step)
+        if step.text == f"systemctl disable --now {BRIDGE}":
+            operator.end_the_kubelet()
+            assert BRIDGE not in operator.node.active()
         if step.text.startswith("systemctl disable --now cri-device-shim.socket"):
             assert operator.node.active() == {"kubelet.service"}
             assert not operator.runtime_of_the_kubelet()

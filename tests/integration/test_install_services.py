@@ -161,6 +161,16 @@ def test_uninstall_that_fails(live):
     assert live.active() == ALL_ACTIVE
 
 
+def test_uninstall_beside_a_kubelet_that_is_started_anew(live):
+    """Its unit wants the bridge for as long as systemd knows the drop-in; by that pods were admitted that need the shim."""
+    live.install()
+    live.calls()
+    (live.state / "wanted").touch()
+    live.install("--uninstall")
+    assert live.calls()[:4] == ["stop S-bridge.service [shim]", "daemon-reload [runtime]", "stop S-bridge.service [runtime]",
+                                "restart kubelet.service [runtime]"]
+
+
 @pytest.mark.parametrize("kubelet", [[], ["--no-kubelet"]])
 def test_uninstall_that_cannot_remove_a_file(live, kubelet):
     """What it has stopped runs again, the agent too."""

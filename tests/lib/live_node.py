@@ -46,7 +46,9 @@ class LiveNode(Node):
                     [ -e /UNITS/$unit ] || status=5
                     rm -f active/$unit
                 done ;;
-            *) status=0 ;;
+            *)
+                status=0
+                [ ! -e wanted ] || mv wanted active/cri-device-shim-bridge.service ;;
         esac
         [ -e /DROP_IN ] && through=shim || through=runtime
         echo "$* [$through]" >>log
