@@ -65,18 +65,24 @@ static int header(nghttp2_session *session, const nghttp2_frame *frame, const ui
     return rc ? rc : go_on(link);
 }
 
-/* nghttp2 gives back from half of a window on. What a process has not given back of a stream's when it
- * ends is missing there for ever, with whoever goes on with that (resume.c). Without memory for it, it
- * is part of what is given back next. */
-static void give_back(nghttp2_session *session, int32_t stream_id)
+static void give_back_of(struct link *link, int32_t stream_id, int32_t bytes)
 {
-    int32_t of_stream = nghttp2_session_get_stream_effective_recv_data_length(session, stream_id);
-    int32_t of_all = nghttp2_session_get_effective_recv_data_length(session);
+    if (nghttp2_submit_window_update(link->session, NGHTTP2_FLAG_NONE, stream_id, bytes))
+        link_break(link, "no memory to give a window back");
+}
+
+/* nghttp2 gives back from half of a window on. What a process has not given back of a stream's when
+ * it ends is missing there for ever, with whoever goes on with that (resume.c). */
+static void give_back(struct link *link, int32_t stream_id)
+{
+    int32_t of_stream =
+        nghttp2_session_get_stream_effective_recv_data_length(link->session, stream_id);
+    int32_t of_all = nghttp2_session_get_effective_recv_data_length(link->session);
 
     if (of_stream >= LINK_STREAM_WINDOW_BYTES / GIVEN_BACK_PARTS)
-        (void)nghttp2_submit_window_update(session, NGHTTP2_FLAG_NONE, stream_id, of_stream);
+        give_back_of(link, stream_id, of_stream);
     if (of_all >= LINK_WINDOW_BYTES / GIVEN_BACK_PARTS)
-        (void)nghttp2_submit_window_update(session, NGHTTP2_FLAG_NONE, 0, of_all);
+        give_back_of(link, 0, of_all);
 }
 
 static int data_chunk(nghttp2_session *session, uint8_t flags, int32_t stream_id,
@@ -85,8 +91,9 @@ static int data_chunk(nghttp2_session *session, uint8_t flags, int32_t stream_id
     struct link *link = user;
     void *stream = stream_of(link, stream_id);
 
+    (void)session;
     (void)flags;
-    give_back(session, stream_id);
+    give_back(link, stream_id);
     if (stream)
         link->ops->stream_data(stream, data, len);
     return go_on(link);
