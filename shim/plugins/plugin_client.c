@@ -86,20 +86,35 @@ static void options_free(ProtobufCMessage *options)
         protobuf_c_message_free_unpacked(options, NULL);
 }
 
+/* What is only listened to there; NULL: nothing. */
+static struct plugin_client *find_outdated(const struct plugin_clients *set, const char *path)
+{
+    struct plugin_client *client;
+
+    LIST_FOREACH(client, &set->outdated, entry)
+    {
+        if (strcmp(client->path, path) == 0)
+            break;
+    }
+    return client;
+}
+
+/* Whether there was one. */
+static bool end_outdated(const struct plugin_clients *set, const char *path)
+{
+    struct plugin_client *client = find_outdated(set, path);
+
+    if (client)
+        client_close(client);
+    return client;
+}
+
 /* Ends what the plugin at `path` has besides its endpoints. Whether there was any. */
 static bool end_older(struct plugin_clients *set, const char *path)
 {
-    struct plugin_client *client = LIST_FIRST(&set->outdated), *next;
     bool any = left_streams_end(set->left, path);
 
-    for (; client; client = next) {
-        next = LIST_NEXT(client, entry);
-        if (strcmp(client->path, path) != 0)
-            continue;
-        client_close(client);
-        any = true;
-    }
-    return any;
+    return end_outdated(set, path) || any;
 }
 
 /* ---- calls ---- */
@@ -596,17 +611,10 @@ static void on_outdated(uv_timer_t *timer)
 static void outdate(struct plugin_client *client)
 {
     struct plugin_clients *set = client->set;
-    struct plugin_client *older;
 
     HASH_DELETE(hh, set->clients, client);
     numbered_calls_cancel_all(&set->calls, client->channel);
-    LIST_FOREACH(older, &set->outdated, entry)
-    {
-        if (strcmp(older->path, client->path) == 0) {
-            client_close(older);
-            break;
-        }
-    }
+    end_outdated(set, client->path);
     client->outdated = true;
     LIST_INSERT_HEAD(&set->outdated, client, entry);
     uv_timer_start(&client->timer, on_outdated, OUTDATED_MS, 0);
