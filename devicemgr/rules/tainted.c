@@ -4,6 +4,7 @@
 
 #include "devicemgr/rules/claimed.h"
 #include "devicemgr/rules/kept_back.h"
+#include "devicemgr/rules/lifted.h"
 
 #include "devicemgr/rules/rule.h"
 
@@ -42,11 +43,35 @@ static bool seek(void *user, const struct taint *taint)
     return false;
 }
 
+/* Of a claim by which the device of a lifted resource is asked for: what is published the scheduler
+ * gives away by that (lift.h). NULL: no such claim is known. */
+static const struct tolerations *of_its_claim(const struct state *state,
+                                              const struct wanted *wanted, const char *id)
+{
+    const struct by_claims *by = &wanted->want->by;
+
+    for (size_t i = 0; i < by->len; i++) {
+        const struct claim *claim = strcmp(by->v[i].id, id) == 0
+                                        ? claims_find(&state->claims, by->v[i].uid, LIFT_DRIVER)
+                                        : NULL;
+
+        for (size_t k = 0; claim && k < claim->devices.len; k++) {
+            const struct granted_device *device = &claim->devices.v[k];
+
+            if (lifted_is_device(device, wanted->want->resource, id))
+                return consumers_tolerations(consumers_find(state->tainted.consumers, claim->uid),
+                                             LIFT_DRIVER, device->pool, device->device);
+        }
+    }
+    return NULL;
+}
+
 static struct seeking find(const struct state *state, const struct wanted *wanted, const char *id,
                            enum taint_effect least)
 {
     struct seeking seeking = {.state = state,
                               .tolerations = tainted_tolerations(state, wanted->demand->pod_uid),
+                              .also = of_its_claim(state, wanted, id),
                               .least = least};
 
     tainted_each(state, wanted->want->resource, id, seek, &seeking);

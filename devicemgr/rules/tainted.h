@@ -1,8 +1,8 @@
 /*
  * What taints do to containers that are to be made: none is made with a device that is NoExecute,
- * unless its pod tolerates that; and none that is NoSchedule is chosen for a pod that has it not
- * and does not tolerate it. What the kubelet or the scheduler has chosen is not taken back for a
- * NoSchedule.
+ * unless its pod tolerates that, or the claim by which it has the device; and none that is
+ * NoSchedule is chosen for a pod that has it not and does not tolerate it. What the kubelet or the
+ * scheduler has chosen is not taken back for a NoSchedule.
  */
 #ifndef DEVICEMGR_RULES_TAINTED_H
 #define DEVICEMGR_RULES_TAINTED_H

@@ -629,6 +629,35 @@ static void nor_once_it_is_published_no_more(void **state)
     assert_true(goes(w));
 }
 
+/* ---- who is made with what is tainted ---- */
+
+/* By its claim, for which the scheduler has given it the device. */
+static void who_tolerates_it_by_its_claim_is_made_with_it(void **state)
+{
+    struct world *w = *state;
+
+    w->settings.cluster = true;
+    devicemgr_set_settings(w->mgr, w->now_ms, &w->settings);
+    devicemgr_restored(w->mgr, w->now_ms);
+    kubelet_lists(w);
+    driver_up(w, 1, DEVICEMGR_LIFT_DRIVER);
+    gpus_up(w, "g0");
+    sandbox_ran(w, "u1", "s-u1", 0);
+    prepared(w, 5, "c1", G0);
+    consumers_are(w, false, "another");
+    taint_g0(w);
+    assert_false(goes(w)); /* stored */
+    assert_true(create_named(w, 10, "u1", "main", G0));
+    expect(w, "verdict 10 refused 9*");
+    consumers_are(w, false, "k");
+    ignore_all(w);
+    made_of_known(w, 11, "u1", G0);
+    container_removed(w, "c-u1-main");
+    ignore_all(w);
+    assert_true(create_named(w, 12, "u1", "main", G0)); /* what it has it keeps */
+    expect(w, "verdict 12 forward*");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -654,6 +683,7 @@ int main(void)
         lift_test(but_of_an_extended_resource_s_claim),
         lift_test(each_goes_by_its_own_claim),
         lift_test(nor_once_it_is_published_no_more),
+        lift_test(who_tolerates_it_by_its_claim_is_made_with_it),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
