@@ -43,7 +43,8 @@ stay() {
 is_ready() {
     [ -e "$state" ] || return 1
     [ "$(cat "$state")" != remove ] || return 0
-    [ "$(chroot "$node" /usr/local/bin/cri-device-shimctl status -o name)" = status/ok ]
+    socket=$(chroot "$node" /usr/local/bin/cri-device-shim --setting control.socket) && [ -n "$socket" ] || return 1
+    [ "$(chroot "$node" /usr/local/bin/cri-device-shimctl --socket "$socket" status -o name)" = status/ok ]
 }
 
 verb=${1:-}

@@ -83,7 +83,8 @@ def test_paths_of_the_node():
     """What the image asks is where install.sh has put it, and the package where that puts it."""
     node = (ROOT / "config/node/node.sh").read_text()
     prefix = re.search(r"^prefix=(\S+)", node, re.MULTILINE)[1]
-    assert f'"$node" {prefix}/bin/cri-device-shimctl status' in FLEET
+    assert set(re.findall(r'"\$node" (\S+)', FLEET)) == {
+        "systemd-run", f"{prefix}/bin/cri-device-shim", f"{prefix}/bin/cri-device-shimctl"}
     assert f"mktemp -d {prefix}/.cri-device-shim." in FLEET
     assert f"find {prefix} " in (KUBERNETES / "on_node.sh").read_text()
 
@@ -148,6 +149,24 @@ def test_a_node_that_has_no_room_for_the_release(directory):
                           timeout=60, env={"PATH": f"{tools}:/usr/bin:/bin"})
     assert done.returncode == 1 and "no space" in done.stderr
     assert root.exists() and not list(root.iterdir())
+
+
+@pytest.mark.parametrize("settings,socket", [
+    ("", "/run/cri-device-shim/control.sock"), ('listen = "/run/other/shim.sock"', "/run/other/control.sock"),
+    ('[control]\nsocket = ""', None)])
+def test_ready_by_the_control_socket_of_the_settings(directory, settings, socket):
+    """Where else nobody answers."""
+    (directory / "config.toml").write_text(settings)
+    (directory / "state").write_text("install\n")
+    for name, text in (("chroot", f'program=${{2##*/}}\nshift 2\nexec {directory}/$program "$@"'),
+                       ("cri-device-shim", f'exec {BINARY} --config {directory}/config.toml "$@"'),
+                       ("cri-device-shimctl", f'[ "$*" = "--socket {socket} status -o name" ] && echo status/ok')):
+        (directory / name).write_text(f"#!/bin/sh\n{text}\n")
+        (directory / name).chmod(0o755)
+    fleet = re.sub(r"^state=\S+", f"state={directory}/state", FLEET, flags=re.MULTILINE)
+    done = subprocess.run(["sh", "-c", fleet, "fleet", "ready"], check=False, timeout=60,
+                          env={"PATH": f"{directory}:/usr/bin:/bin"})
+    assert (done.returncode == 0) == bool(socket)
 
 
 @pytest.fixture(name="release")
