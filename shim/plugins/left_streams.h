@@ -3,9 +3,10 @@
  * what changes at one channel, whoever has called ListAndWatch, and do not look whether their
  * caller is there: the stream of a process that died takes the next change, which would be lost
  * with it. So its connection is kept by the service manager (fd_store.h), over a kill -9 and a
- * restart, and the next process listens there, too, until the plugin ends it, or does not answer
- * any more: it may have a thread for each call, and few of them. Two changes within the same
- * moment, told on two streams, may come in another order, and the former stand until the next one.
+ * restart, and the next process listens there, too, until the plugin ends it, has registered at
+ * another socket, or does not answer any more: it may have a thread for each call, and few of them.
+ * Two changes within the same moment, told on two streams, may come in another order, and the
+ * former stand until the next one.
  */
 #ifndef SHIM_PLUGINS_LEFT_STREAMS_H
 #define SHIM_PLUGINS_LEFT_STREAMS_H
@@ -43,8 +44,8 @@ struct left_streams *left_streams_new(uv_loop_t *loop, struct fd_store *store, s
 /* All is left to the next process, and no callback runs any more; the loop has to run once. */
 void left_streams_free(struct left_streams *left);
 
-/* Ends those of the plugin at the socket `path`, which does not answer; NULL: all. Whether there
- * were any. Not from inside list(). */
+/* Ends those of the plugin at the socket `path`, which does not answer, or is nobody's any more;
+ * NULL: all. Whether there were any. Not from inside list(). */
 bool left_streams_end(struct left_streams *left, const char *path);
 
 /* The stream of a call, of which a list has come, is to be left to the next process. 0 and *name,

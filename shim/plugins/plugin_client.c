@@ -305,6 +305,7 @@ static void client_lost(struct plugin_client *client, const char *reason)
 }
 
 static void on_dial(uv_timer_t *timer);
+static void look_later(struct plugin_client *client);
 
 /* Dials again if there is reason to hope, else it is lost. */
 static void client_dial_failed(struct plugin_client *client, const char *reason, bool final)
@@ -339,7 +340,10 @@ static void on_list(struct rpc_call *rpc, const ProtobufCMessage *message, void 
         client->listed = true;
         client->stream = rpc;
         uv_timer_stop(&client->timer);
-        on_leave(&client->timer);
+        if (client->outdated)
+            look_later(client);
+        else
+            on_leave(&client->timer);
     }
     if (client->outdated)
         on_left_list(client->set, client->path, server_of(client), list);
@@ -571,10 +575,16 @@ static void close_channel(const struct plugin_client *client, struct rpc_channel
 
 static void client_close(struct plugin_client *client)
 {
-    if (client->outdated)
+    struct plugin_client *outdated;
+
+    if (client->outdated) {
         LIST_REMOVE(client, entry);
-    else
+    } else {
         HASH_DELETE(hh, client->set->clients, client);
+        outdated = find_outdated(client->set, client->path);
+        if (outdated)
+            look_later(outdated);
+    }
     numbered_calls_cancel_all(&client->set->calls, client->channel);
     close_channel(client, client->channel);
     for (int i = 0; i < EXTRA_MAX; i++)
@@ -598,12 +608,21 @@ static struct plugin_client *find_at(const struct plugin_clients *set, const cha
     return NULL;
 }
 
+/* What comes where nobody is would be lost, and that as often as its stream takes what changes. */
 static void on_outdated(uv_timer_t *timer)
 {
     struct plugin_client *client = timer->data;
 
     if (!find_at(client->set, client->path))
-        client_close(client);
+        end_older(client->set, client->path);
+    else if (client->listed && !client->left)
+        on_leave(timer);
+}
+
+/* Whether somebody is at its socket, whom its stream is for. */
+static void look_later(struct plugin_client *client)
+{
+    uv_timer_start(&client->timer, on_outdated, OUTDATED_MS, 0);
 }
 
 /* Who is dialled before he registers, as when a node or a daemon starts, does so on the same server
@@ -617,7 +636,7 @@ static void outdate(struct plugin_client *client)
     end_outdated(set, client->path);
     client->outdated = true;
     LIST_INSERT_HEAD(&set->outdated, client, entry);
-    uv_timer_start(&client->timer, on_outdated, OUTDATED_MS, 0);
+    look_later(client);
 }
 
 void plugin_clients_close(struct plugin_clients *clients, uint64_t endpoint)

@@ -64,10 +64,10 @@ struct plugin_clients *plugin_clients_new(uv_loop_t *loop, const char *plugin_di
 void plugin_clients_open(struct plugin_clients *clients, uint64_t endpoint, const char *socket_name,
                          uid_t uid, bool patient);
 
-/* Ends the endpoint and its calls without any callback. One that is gone is ignored. Of one that was
- * not dialled patiently, since it had yet to register, the stream is listened to as before where
- * another is opened at the same socket at once: that is list() of the other, if the same process
- * serves it. */
+/* Ends the endpoint and its calls without any callback. One that is gone is ignored. Of one that
+ * was not dialled patiently, since it had yet to register, the stream is listened to as before
+ * where another is opened at the same socket at once, as long as there is one: that is list() of
+ * the other, if the same process serves it. */
 void plugin_clients_close(struct plugin_clients *clients, uint64_t endpoint);
 
 /*

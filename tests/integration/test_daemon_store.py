@@ -210,6 +210,24 @@ def test_what_it_says_next_is_heard_when_it_has_registered_since(kept, manager, 
         kept.wait_log(f"{well} of 6 devices healthy")
 
 
+def test_what_is_told_at_a_socket_that_it_has_left_is_not_waited_for(kept, manager, closing):
+    """Who has registered at another one, with the same server, has those streams ended: what comes there would be
+    lost each time."""
+    plugin = closing(Plugin(kept.plugin_dir, GPU, ["g0"]))
+    plugin.start()
+    kept.wait_log("1 of 1 devices healthy")
+    kept.wait_plugins_stored()
+    kept.kill()
+    kept.start()
+    manager.wait_names(lambda names: len(left_streams(names)) == 2)
+    os.link(kept.plugin_dir / plugin.endpoint, kept.plugin_dir / "moved.sock")
+    plugin.endpoint = "moved.sock"
+    plugin.register()
+    plugin.wait_calls("ListAndWatch", 3)
+    manager.wait_names(lambda names: [name.endswith("/moved.sock") for name in left_streams(names)] == [True])
+    wait_until(lambda: plugin.stream_count() == 1, "the others have ended")
+
+
 def test_what_comes_compressed_is_heard_after_a_death(kept, manager, closing):
     plugin = closing(OneChannelPlugin(kept.plugin_dir, GPU, [f"g{i}" for i in range(100)]))
     plugin.compression = grpc.Compression.Gzip

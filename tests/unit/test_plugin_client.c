@@ -184,6 +184,14 @@ static void allocate(struct fixture *f, uint64_t call, uint64_t timeout_ms)
                             timeout_ms);
 }
 
+/* The plugin has registered, and its first stream is listened to beside the new one. */
+static void register_once_dialled(struct fixture *f)
+{
+    plugin_clients_close(f->clients, ENDPOINT);
+    dial(f, PATIENTLY);
+    WAIT(f->world, f->options == 2 && f->plugin.streams == 2);
+}
+
 /* CALL, which the plugin does not answer. */
 static void allocate_held(struct fixture *f)
 {
@@ -267,27 +275,68 @@ static bool is_told(int manager, const char *state)
            strncmp(text, state, strlen(state)) == 0;
 }
 
-/* Its queue is full when the first list comes, and there is no other list. */
-static void a_manager_that_is_busy_is_told_of_the_stream_later(void **state)
+/* Of the service manager that is to keep streams. */
+struct manager {
+    int socket;
+    struct fd_store *store;
+    int sent;
+};
+
+/* Its queue is full, and the plugin is listened to. */
+static struct manager serve_before_a_busy_manager(struct fixture *f)
 {
-    struct fixture *f = *state;
-    int manager = manager_start(), sent = 0;
-    struct fd_store *store = fd_store_new();
+    struct manager manager = {.socket = manager_start(), .store = fd_store_new()};
 
     stop(f);
     f->stopped = false;
-    f->clients = plugin_clients_new(&f->world->loop, f->world->dir, store, &OPS, f);
-    while (fd_store_put(store, "a", manager) == 0)
-        sent++;
+    f->clients = plugin_clients_new(&f->world->loop, f->world->dir, manager.store, &OPS, f);
+    while (fd_store_put(manager.store, "a", manager.socket) == 0)
+        manager.sent++;
     serve_connected(f);
+    return manager;
+}
+
+/* It reads what came, and is told of a stream. */
+static void hear_of_a_stream(struct fixture *f, struct manager *manager)
+{
+    for (; manager->sent > 0; manager->sent--)
+        assert_true(is_told(manager->socket, "FDSTORE=1\nFDNAME=a"));
+    WAIT(f->world, is_told(manager->socket, "FDSTORE=1\nFDNAME=plugin/"));
+}
+
+static void stop_before_a_manager(struct fixture *f, const struct manager *manager)
+{
+    stop(f);
+    fd_store_free(manager->store);
+    manager_stop(manager->socket);
+}
+
+/* When the first list comes it is, and there is no other list. */
+static void a_manager_that_is_busy_is_told_of_the_stream_later(void **state)
+{
+    struct fixture *f = *state;
+    struct manager manager = serve_before_a_busy_manager(f);
+
     plugin_list(&f->plugin, "a");
     WAIT(f->world, f->lists == 1);
-    for (; sent > 0; sent--)
-        assert_true(is_told(manager, "FDSTORE=1\nFDNAME=a"));
-    WAIT(f->world, is_told(manager, "FDSTORE=1\nFDNAME=plugin/"));
-    stop(f);
-    fd_store_free(store);
-    manager_stop(manager);
+    hear_of_a_stream(f, &manager);
+    stop_before_a_manager(f, &manager);
+}
+
+/* The same of one that is only listened to by then: until nobody is at its socket any more, since
+ * what comes there would be lost, however often. */
+static void a_manager_that_is_busy_is_told_of_who_has_registered(void **state)
+{
+    struct fixture *f = *state;
+    struct manager manager = serve_before_a_busy_manager(f);
+
+    plugin_list(&f->plugin, "a");
+    WAIT(f->world, f->lists == 1);
+    register_once_dialled(f);
+    hear_of_a_stream(f, &manager);
+    plugin_clients_close(f->clients, ENDPOINT);
+    WAIT(f->world, f->plugin.streams_over == 2);
+    stop_before_a_manager(f, &manager);
 }
 
 /* The name is there, but nobody listens: bind(2) without listen(2). */
@@ -627,10 +676,7 @@ static void endpoints_of_one_socket_are_separate(void **state)
     struct fixture *f = *state;
 
     serve_connected(f);
-    plugin_clients_close(f->clients, ENDPOINT);
-    dial(f, PATIENTLY);
-    WAIT(f->world, f->options == 2);
-    WAIT(f->world, f->plugin.streams == 2);
+    register_once_dialled(f);
     assert_int_equal(f->losts, 0);
 }
 
@@ -642,12 +688,23 @@ static void who_registers_once_dialled_has_his_calls_taken_back(void **state)
     serve_connected(f);
     allocate_held(f);
     f->plugin.hold = false;
-    plugin_clients_close(f->clients, ENDPOINT);
-    dial(f, PATIENTLY);
-    WAIT(f->world, f->options == 2 && f->plugin.streams == 2);
+    register_once_dialled(f);
     assert_int_equal(f->plugin.cancelled, 1);
     assert_int_equal(f->ends, 0);
     assert_int_equal(f->losts, 0);
+}
+
+/* Nobody is at the socket of then: what comes on its stream would be lost, however often, and is
+ * told by the plugin on another one if this one ends. */
+static void who_registers_elsewhere_has_his_first_stream_ended(void **state)
+{
+    struct fixture *f = *state;
+
+    serve_connected(f);
+    plugin_clients_close(f->clients, ENDPOINT);
+    plugin_list(&f->plugin, "a");
+    WAIT(f->world, f->plugin.streams_over == 1);
+    assert_int_equal(f->lists, 0);
 }
 
 /* A server that takes no call on its first connection: all go over another, also once the first is
@@ -700,6 +757,7 @@ int main(void)
         TEST(loses_a_plugin_that_dies_at_its_options),
         TEST(waits_for_a_plugin_that_registers_before_it_listens),
         TEST(a_manager_that_is_busy_is_told_of_the_stream_later),
+        TEST(a_manager_that_is_busy_is_told_of_who_has_registered),
         TEST(waits_for_a_plugin_between_bind_and_listen),
         TEST(dials_once_if_not_told_to_be_patient),
         TEST(takes_a_name_too_long_for_an_address),
@@ -719,6 +777,7 @@ int main(void)
         TEST(close_may_come_at_any_step),
         TEST(endpoints_of_one_socket_are_separate),
         TEST(who_registers_once_dialled_has_his_calls_taken_back),
+        TEST(who_registers_elsewhere_has_his_first_stream_ended),
         TEST(goes_on_elsewhere_when_the_first_connection_is_lost),
     };
 

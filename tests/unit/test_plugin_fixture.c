@@ -51,6 +51,7 @@ static void on_stream_cancelled(void *user)
     struct plugin *plugin = user;
 
     plugin->stream = NULL;
+    plugin->streams_over++;
 }
 
 static void on_watch(struct rpc_incoming *call, const ProtobufCMessage *message, void *user)

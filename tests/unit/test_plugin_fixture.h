@@ -25,6 +25,7 @@ struct plugin {
     struct rpc_server *server;
     struct rpc_incoming *stream; /* ListAndWatch; NULL while none */
     unsigned streams;
+    unsigned streams_over; /* given up by the client */
     struct rpc_incoming *held;
     unsigned allocates, prefers_seen, prestarts;
     unsigned cancelled; /* held calls given up by the client */
