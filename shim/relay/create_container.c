@@ -8,6 +8,7 @@
 #include "cri-proto/cri_v1.pb-c.h"
 #include "shim/relay/cdi_names.h"
 #include "shim/relay/limits.h"
+#include "shim/relay/wire.h"
 #include "shim/rpc/message.h"
 #include "shim/rpc/rpc.h"
 
@@ -86,6 +87,40 @@ static bool read_cdi(struct create_container *c)
 
 /* ---- the request ---- */
 
+static const Create__V1__Request *unpack(struct create_container *c, const uint8_t *bytes,
+                                         size_t len, int *code)
+{
+    message_arena_fini(&c->arena);
+    c->arena = (struct message_arena){.most = RELAY_DECODED_BYTES_MAX};
+    return (const Create__V1__Request *)message_unpack(&create__v1__request__descriptor, bytes, len,
+                                                       &c->arena, code);
+}
+
+/* What protobuf-c does not read, and the runtimes do. */
+static const Create__V1__Request *unpack_known(struct create_container *c, const uint8_t *bytes,
+                                               size_t len, int *code)
+{
+    const Create__V1__Request *request = NULL;
+    struct buffer known = {0};
+
+    switch (wire_put_known(&known, &create__v1__request__descriptor, bytes, len)) {
+    case 0:
+        request = unpack(c, buffer_data(&known), buffer_len(&known), code);
+        break;
+    case -EBADMSG:
+        *code = RPC_INTERNAL;
+        break;
+    case -EILSEQ:
+        *code = RPC_INVALID_ARGUMENT;
+        break;
+    default:
+        *code = RPC_RESOURCE_EXHAUSTED;
+        break;
+    }
+    buffer_fini(&known);
+    return request;
+}
+
 int create_container_read(const uint8_t *bytes, size_t len, struct create_container **out)
 {
     struct create_container *c = calloc(1, sizeof *c);
@@ -94,9 +129,9 @@ int create_container_read(const uint8_t *bytes, size_t len, struct create_contai
 
     if (!c)
         return RPC_RESOURCE_EXHAUSTED;
-    c->arena.most = RELAY_DECODED_BYTES_MAX;
-    request = (const Create__V1__Request *)message_unpack(&create__v1__request__descriptor, bytes,
-                                                          len, &c->arena, &code);
+    request = unpack(c, bytes, len, &code);
+    if (!request && code == RPC_INTERNAL)
+        request = unpack_known(c, bytes, len, &code);
     if (!request) {
         create_container_free(c);
         return code;

@@ -298,6 +298,10 @@ static void decide(struct pending_creates *creates, struct session *session,
     case RPC_INTERNAL: /* no CreateContainerRequest: the runtime says so */
         forward_untouched(session, call);
         break;
+    case RPC_INVALID_ARGUMENT: /* the runtime need not say so */
+        session_refuse(session, call, RPC_INVALID_ARGUMENT,
+                       "CreateContainer: a message in the request is malformed");
+        break;
     default:
         refuse_unread(session, call);
         break;

@@ -2,11 +2,12 @@
 
 #include <errno.h>
 #include <stdbool.h>
+#include <string.h>
 
 #include "shim/relay/limits.h"
 
 #define VARINT_BYTES_MAX 10
-#define FIELD_NUMBER_MAX ((1u << 29) - 1)
+#define GROUP_END 4
 
 static bool varint_read(const uint8_t **at, const uint8_t *end, uint64_t *out)
 {
@@ -15,8 +16,6 @@ static bool varint_read(const uint8_t **at, const uint8_t *end, uint64_t *out)
     for (unsigned shift = 0; *at < end && shift < 7 * VARINT_BYTES_MAX; shift += 7) {
         uint8_t byte = *(*at)++;
 
-        if (shift == 7 * (VARINT_BYTES_MAX - 1) && byte > 1)
-            return false; /* more than 64 bits */
         value |= (uint64_t)(byte & 0x7f) << shift;
         if (byte < 0x80) {
             *out = value;
@@ -44,7 +43,7 @@ static bool value_read(const uint8_t **at, const uint8_t *end, struct wire_field
     case WIRE_FIXED32:
         len = 4;
         break;
-    default: /* groups, and what is not in use */
+    default: /* the end of a group that has not begun, and what is not in use */
         return false;
     }
     if (len > (uint64_t)(end - *at))
@@ -52,6 +51,26 @@ static bool value_read(const uint8_t **at, const uint8_t *end, struct wire_field
     f->value = *at;
     *at += len;
     f->end = *at;
+    return true;
+}
+
+/* Up to the end of a group that has begun, with all groups in it. */
+static bool group_skip(const uint8_t **at, const uint8_t *end)
+{
+    struct wire_field f;
+    uint64_t tag;
+
+    for (size_t depth = 1; depth > 0;) {
+        if (!varint_read(at, end, &tag))
+            return false;
+        f.type = tag & 7;
+        if (f.type == WIRE_GROUP)
+            depth++;
+        else if (f.type == GROUP_END)
+            depth--;
+        else if (!value_read(at, end, &f))
+            return false;
+    }
     return true;
 }
 
@@ -65,11 +84,17 @@ int wire_next(const uint8_t **at, const uint8_t *end, struct wire_field *f)
     if (!varint_read(at, end, &tag))
         return -EBADMSG;
     f->tag_end = *at;
-    f->number = tag >> 3;
+    f->number = (uint32_t)(tag >> 3);
     f->type = tag & 7;
-    if (f->number == 0 || f->number > FIELD_NUMBER_MAX)
+    if (f->number == 0 || f->number > INT32_MAX)
         return -EBADMSG;
-    return value_read(at, end, f) ? 1 : -EBADMSG;
+    if (f->type != WIRE_GROUP)
+        return value_read(at, end, f) ? 1 : -EBADMSG;
+    f->value = *at;
+    if (!group_skip(at, end))
+        return -EBADMSG;
+    f->end = *at;
+    return 1;
 }
 
 static int put(struct buffer *out, const void *bytes, size_t len)
@@ -84,17 +109,98 @@ int wire_put_range(struct buffer *out, const uint8_t *start, const uint8_t *end)
     return put(out, start, (size_t)(end - start));
 }
 
-int wire_put_field(struct buffer *out, const struct wire_field *f, const void *value, size_t len)
+static int put_varint(struct buffer *out, uint64_t value)
 {
     uint8_t varint[VARINT_BYTES_MAX];
-    size_t n = 0, rest = len;
+    size_t n = 0;
+
+    for (; value >= 0x80; value >>= 7)
+        varint[n++] = (uint8_t)(value | 0x80);
+    varint[n++] = (uint8_t)value;
+    return put(out, varint, n);
+}
+
+int wire_put_field(struct buffer *out, const struct wire_field *f, const void *value, size_t len)
+{
+    int r = wire_put_range(out, f->start, f->tag_end);
+
+    if (r == 0)
+        r = put_varint(out, len);
+    return r == 0 ? put(out, value, len) : r;
+}
+
+/* ---- what is known ---- */
+
+static unsigned type_of(const ProtobufCFieldDescriptor *field)
+{
+    return field->type == PROTOBUF_C_TYPE_STRING || field->type == PROTOBUF_C_TYPE_MESSAGE
+               ? WIRE_BYTES
+               : WIRE_VARINT;
+}
+
+static int put_bytes(struct buffer *out, const void *bytes, size_t len)
+{
+    int r = put_varint(out, len);
+
+    return r == 0 ? put(out, bytes, len) : r;
+}
+
+static int put_fields(struct buffer *out, const ProtobufCMessageDescriptor *descriptor,
+                      const uint8_t *bytes, size_t len, bool inner);
+
+/* NOLINTNEXTLINE(misc-no-recursion): as deep as the descriptor's messages */
+static int put_message(struct buffer *out, const ProtobufCMessageDescriptor *descriptor,
+                       const struct wire_field *f)
+{
+    struct buffer known = {0};
+    int r = put_fields(&known, descriptor, f->value, (size_t)(f->end - f->value), true);
+
+    if (r == 0)
+        r = put_bytes(out, buffer_data(&known), buffer_len(&known));
+    buffer_fini(&known);
+    return r;
+}
+
+/* NOLINTNEXTLINE(misc-no-recursion): as deep as the descriptor's messages */
+static int put_known_field(struct buffer *out, const ProtobufCFieldDescriptor *field,
+                           const struct wire_field *f)
+{
+    int r = put_varint(out, (uint64_t)field->id << 3 | f->type);
+
+    if (r < 0)
+        return r;
+    if (field->type == PROTOBUF_C_TYPE_MESSAGE)
+        return put_message(out, field->descriptor, f);
+    if (f->type == WIRE_BYTES)
+        return put_bytes(out, f->value, (size_t)(f->end - f->value));
+    return wire_put_range(out, f->tag_end, f->end);
+}
+
+/* As wire_put_known(); `inner`: of a message in another one. */
+/* NOLINTNEXTLINE(misc-no-recursion): as deep as the descriptor's messages */
+static int put_fields(struct buffer *out, const ProtobufCMessageDescriptor *descriptor,
+                      const uint8_t *bytes, size_t len, bool inner)
+{
+    const uint8_t *at = bytes;
+    struct wire_field f;
     int r;
 
-    for (; rest >= 0x80; rest >>= 7)
-        varint[n++] = (uint8_t)(rest | 0x80);
-    varint[n++] = (uint8_t)rest;
-    r = wire_put_range(out, f->start, f->tag_end);
-    if (r == 0)
-        r = put(out, varint, n);
-    return r == 0 ? put(out, value, len) : r;
+    while ((r = wire_next(&at, bytes + len, &f)) > 0) {
+        const ProtobufCFieldDescriptor *field =
+            protobuf_c_message_descriptor_get_field(descriptor, f.number);
+
+        if (field && f.type == type_of(field))
+            r = put_known_field(out, field, &f);
+        else if (field && inner)
+            r = -EBADMSG;
+        if (r < 0)
+            break;
+    }
+    return r == -EBADMSG && inner ? -EILSEQ : r;
+}
+
+int wire_put_known(struct buffer *out, const ProtobufCMessageDescriptor *descriptor,
+                   const uint8_t *bytes, size_t len)
+{
+    return put_fields(out, descriptor, bytes, len, false);
 }

@@ -8,21 +8,33 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include <protobuf-c/protobuf-c.h>
+
 #include "shim/relay/buffer.h"
 
-enum wire_type { WIRE_VARINT = 0, WIRE_FIXED64 = 1, WIRE_BYTES = 2, WIRE_FIXED32 = 5 };
+enum wire_type {
+    WIRE_VARINT = 0,
+    WIRE_FIXED64 = 1,
+    WIRE_BYTES = 2,
+    WIRE_GROUP = 3,
+    WIRE_FIXED32 = 5,
+};
 
 struct wire_field {
     const uint8_t *start;
-    uint64_t number;
+    uint32_t number;
     unsigned type;
     const uint8_t *tag_end;
     const uint8_t *value; /* of WIRE_BYTES, behind the length */
-    const uint8_t *end;
+    const uint8_t *end;   /* of WIRE_GROUP, behind what ends it */
 };
 
-/* The field at `*at`, which goes on behind it. 1, 0 at the end, or -EBADMSG: malformed, or a
- * group. */
+/*
+ * The field at `*at`, which goes on behind it. 1, 0 at the end, or -EBADMSG: malformed for the
+ * runtimes, too, whichever decoder of Go's they have. gogo/protobuf takes the most: varints of ten
+ * bytes, of which what is over 64 bits does not count; of a field's number the last 32 bits;
+ * whatever ends a group.
+ */
 int wire_next(const uint8_t **at, const uint8_t *end, struct wire_field *f)
     __attribute__((warn_unused_result));
 
@@ -32,5 +44,16 @@ int wire_put_range(struct buffer *out, const uint8_t *start, const uint8_t *end)
 /* The same of the field with another value: its own tag, the value's length, the value. */
 int wire_put_field(struct buffer *out, const struct wire_field *f, const void *value, size_t len)
     __attribute__((warn_unused_result));
+/*
+ * Appends what `descriptor` knows of the message at `bytes`, in the one way of writing it: what
+ * protobuf-c reads, of a message which only Go does. A known field of another type is left out, as
+ * by google.golang.org/protobuf. The fields of `descriptor`, and those below, are texts, messages
+ * and varints. As above; -EBADMSG: malformed; or -EILSEQ: a message in it is, or has a known field
+ * of another type. A runtime need not find that: an older one skips what it does not know, and
+ * gogo/protobuf makes something of nearly every entry of a map. It does not look at the type of key
+ * and value, lets them go on behind the entry's end, and skips number 0.
+ */
+int wire_put_known(struct buffer *out, const ProtobufCMessageDescriptor *descriptor,
+                   const uint8_t *bytes, size_t len) __attribute__((warn_unused_result));
 
 #endif

@@ -71,14 +71,28 @@ def test_token_request(runtime, client, gpu):
     assert paths == {"/dev/g1", "/dev/g2"}
 
 
-def test_original_request_survives(runtime, client, gpu):
+UNKNOWN = {"bytes": b"\xc2\x3e\x03\x00\xff\x00", "group": b"\xc3\x3e\x08\x01\xc4\x3e",
+           "group in a group": b"\xc3\x3e\xcb\x3e\x12\x01x\xcc\x3e\xc4\x3e"}
+
+
+@pytest.mark.parametrize("unknown", UNKNOWN.values(), ids=UNKNOWN.keys())
+def test_original_request_survives(runtime, client, gpu, unknown):
     """The caller's own bytes stand behind the fragment untouched, unknown fields and all."""
-    unknown = b"\xc2\x3e\x03\x00\xff\x00"
     request = client.create_request(client.run_pod("web"), "app", ["sh"],
                                     annotations=by_token(GPU, "g0")).SerializeToString() + unknown
     client.unary(RUNTIME + "CreateContainer", request)
     received = runtime.calls_of("CreateContainer")[-1].request
     assert received.endswith(request) and len(received) > len(request)
+
+
+def test_malformed_annotation(runtime, client, gpu):
+    """What one runtime reads and another one does not passes to none: a key that is a number."""
+    request = client.create_request(client.run_pod("web"), "app", ["sh"]).SerializeToString()
+    entry = b"\x08\x26devices.cri-device-shim/vendor.com_gpu\x12\x02g0"
+    config = b"\x52" + bytes([len(entry)]) + entry
+    with refused(grpc.StatusCode.INVALID_ARGUMENT, "a message in the request is malformed"):
+        client.unary(RUNTIME + "CreateContainer", request + b"\x12" + bytes([len(config)]) + config)
+    assert not runtime.calls_of("CreateContainer")
 
 
 def test_pod_wins(runtime, client, gpu):

@@ -109,6 +109,112 @@ static void a_request_is_read(void **state)
     create_container_free(c);
 }
 
+struct more {
+    const char *bytes;
+    size_t len;
+    size_t annotations; /* the container's, with the two of the request */
+};
+
+#define MORE(bytes, annotations)                                                                   \
+    {                                                                                              \
+        bytes, sizeof(bytes) - 1, annotations                                                      \
+    }
+#define ZEROS_5 "\x80\x80\x80\x80\x80" /* of a varint */
+
+/* What is behind it here protobuf-c does not read, and the runtimes do. */
+static int read_with(const struct more *more, struct create_container **out)
+{
+    struct buffer b = {0};
+    int r;
+
+    put_request(&b, true);
+    h2_put(&b, more->bytes, more->len);
+    r = create_container_read(buffer_data(&b), buffer_len(&b), out);
+    buffer_fini(&b);
+    return r;
+}
+
+static void what_only_the_runtimes_read_is_read(void **state)
+{
+    static const struct more ALL[] = {
+        MORE("\xc3\x3e\x08\x01\xc4\x3e", 2),                  /* a group, of no known number */
+        MORE("\xc3\x3e\xcb\x3e\x12\x01x\xcc\x3e\xc4\x3e", 2), /* one in it */
+        MORE("\xc3\x3e\x00\x01\x0c", 2),                      /* ended by another number */
+        MORE("\x12\x06\xc3\x3e\x08\x01\xc4\x3e", 2),          /* in the config */
+        MORE("\x12\x0a\x52\x08\x0a\x00\xc3\x3e\x08\x01\xc4\x3e", 3), /* in an annotation */
+        MORE("\xc0\xbe" ZEROS_5 "\x00\x01", 2),                      /* a tag of eight bytes */
+        MORE("\xc0\xbe" ZEROS_5 "\x80\x80\x7e\x01", 2),              /* over 64 bits */
+        MORE("\x12" ZEROS_5 "\x00", 2),                              /* a length of six */
+        MORE("\x92\x80\x80\x80\x80\x01\x04\x52\x02\x0a\x00", 3),     /* a number of 33 bits */
+        MORE("\x10\x01", 2),                                         /* a config that is a number */
+        MORE("\x13\x14", 2),                                         /* or a group */
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof ALL / sizeof *ALL; i++) {
+        struct create_container *c;
+        struct devicemgr_create r;
+
+        assert_int_equal(read_with(&ALL[i], &c), RPC_OK);
+        create_container_request(c, &r);
+        assert_string_equal(r.pod_uid, "uid-1");
+        assert_string_equal(r.container, "main");
+        assert_int_equal(r.attempt, 2);
+        assert_int_equal(r.container_annotations_len, ALL[i].annotations);
+        assert_string_equal(r.container_annotations[0].key, "token");
+        assert_int_equal(r.pod_annotations_len, 1);
+        assert_int_equal(r.cdi_devices_len, 3);
+        create_container_free(c);
+    }
+}
+
+static void what_nobody_reads_is_told(void **state)
+{
+    static const struct more ALL[] = {
+        MORE("\xc3\x3e\x08\x01", 0),             /* a group without an end */
+        MORE("\xc4\x3e", 0),                     /* an end without a group */
+        MORE("\xc3\x3e\x0f\xc4\x3e", 0),         /* no such type in it */
+        MORE("\x02\x00", 0),                     /* number 0 */
+        MORE("\x80\x80\x80\x80\xc0\x00\x00", 0), /* 2^31 */
+        MORE("\xc0\xbe" ZEROS_5 ZEROS_5, 0),     /* a tag without an end */
+        MORE("\xc2\x3e\x7f", 0),                 /* more than there is */
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof ALL / sizeof *ALL; i++) {
+        struct create_container *c;
+
+        assert_int_equal(read_with(&ALL[i], &c), RPC_INTERNAL);
+    }
+}
+
+/* Of an annotation gogo/protobuf makes a text nearly always; an older runtime knows no CDI devices,
+ * and skips them. */
+static void what_each_runtime_reads_in_its_way_is_refused(void **state)
+{
+    static const struct more ALL[] = {
+        MORE("\x12\x02\x50\x01", 0),             /* annotations that are a number */
+        MORE("\x12\x05\x0a\x03\x12\x01\x80", 0), /* an attempt that is a text */
+        MORE("\x12\x05\x8a\x01\x02\x0a\x7f", 0), /* a CDI device that is longer than there is */
+        MORE("\x12\x08\x52\x06\x08\x01k\x12\x01v", 0),           /* a key that is a number */
+        MORE("\x12\x08\x52\x06\x0a\x01k\x13\x01v", 0),           /* a value that is a group */
+        MORE("\x12\x06\x52\x02\x0a\x02\x20\x01", 0),             /* a key over the entry's end */
+        MORE("\x12\x07\x52\x01\x8a\x00\x02\x20\x01", 0),         /* a tag over it */
+        MORE("\x12\x04\x52\x02\x00\x01", 0),                     /* number 0 */
+        MORE("\x12\x05\x52\x03\x80\x00\x01", 0),                 /* in two bytes */
+        MORE("\x12\x09\x52\x07\x80\x80\x80\x80\xc0\x00\x01", 0), /* 2^31 */
+        MORE("\x12\x05\x4a\x03\x08\x01k", 0),                    /* the same of a label, */
+        MORE("\x1a\x05\x3a\x03\x08\x01k", 0),                    /* and of the pod's annotations */
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof ALL / sizeof *ALL; i++) {
+        struct create_container *c;
+
+        assert_int_equal(read_with(&ALL[i], &c), RPC_INVALID_ARGUMENT);
+    }
+}
+
 static void a_request_without_its_pod(void **state)
 {
     struct buffer b = {0};
@@ -155,7 +261,7 @@ static void what_is_not_asked_for_is_not_looked_at(void **state)
     assert_int_equal(create_container_read((const uint8_t *)ENV, sizeof ENV - 1, &c), RPC_OK);
     create_container_free(c);
     assert_int_equal(create_container_read((const uint8_t *)MOUNT, sizeof MOUNT - 1, &c),
-                     RPC_INTERNAL);
+                     RPC_INVALID_ARGUMENT);
 }
 
 /* Two labels of one key, as no kubelet sends them: the last is the one that there is in the runtime. */
@@ -343,6 +449,7 @@ static void without_memory_nothing_leaks(void **state)
 
     (void)state;
     put_request(&b, true);
+    h2_put(&b, "\x12\x04\xc3\x3e\xc4\x3e", 6); /* a group: it is read twice */
     for (unsigned n = 1; failed; n++) {
         struct create_container *c = NULL;
         size_t len;
@@ -366,6 +473,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_request_is_read),
+        cmocka_unit_test(what_only_the_runtimes_read_is_read),
+        cmocka_unit_test(what_nobody_reads_is_told),
+        cmocka_unit_test(what_each_runtime_reads_in_its_way_is_refused),
         cmocka_unit_test(a_request_without_its_pod),
         cmocka_unit_test(what_is_not_asked_for_is_not_looked_at),
         cmocka_unit_test(of_labels_of_one_key_the_last_counts),

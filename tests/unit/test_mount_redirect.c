@@ -171,6 +171,7 @@ static void only_the_path_and_the_lengths_change(void **state)
                                   "12345678",
                       BYTES[] = "\xfa\x7f\x03"
                                 "abc",
+                      GROUP[] = "\xfb\x7f\x08\x01\xfc\x7f",
                       FIXED32[] = "\xfd\x7f"
                                   "1234";
     struct buffer in = {0}, expected = {0};
@@ -190,6 +191,7 @@ static void only_the_path_and_the_lengths_change(void **state)
         put_wordy(&config, MOUNTS, &other); /* its length stays as it is */
         put_inner(&config, MOUNTS, &mount);
         h2_put(&config, FIXED32, 6);
+        h2_put(&config, GROUP, 6);
         put_string(out, 1 << 3 | 2, "box");
         put_inner(out, CONFIG, &config);
         h2_put(out, VARINT, 5);
@@ -358,9 +360,9 @@ static void what_is_not_well_formed_stays(void **state)
     stays_with("\xfa\x7f\xff\xff\xff\xff\xff\xff\xff\xff\xff\x02", 12);     /* and over */
     stays_with("\xf8\x7f\x80\x80\x80\x80\x80\x80\x80\x80\x80\x80\x00", 13); /* eleven bytes */
     stays_with("\x02\x00", 2);                                              /* field number 0 */
-    stays_with("\x80\x80\x80\x80\x10\x00", 6);                              /* and 2^29 */
-    stays_with("\xfb\x7f\xfc\x7f", 4);                                      /* a group */
-    stays_with("\xfe\x7f", 2);                                              /* no such type */
+    stays_with("\x80\x80\x80\x80\x40\x00", 6);                              /* and 2^31 */
+    stays_with("\xfb\x7f", 2); /* a group without an end */
+    stays_with("\xfe\x7f", 2); /* no such type */
     /* our own fields, of another type */
     put_string(&mount, HOST_PATH, FROM);
     h2_put(&mount, "\x10\x01", 2);
