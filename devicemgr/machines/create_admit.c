@@ -103,14 +103,17 @@ static bool read_markers(const struct state *state, struct demand *demand,
     return true;
 }
 
-/* The scheduler gives them away: who asks here would have what it may give to another. */
-static bool is_published(const struct state *state, const struct request *request,
-                         struct text *error)
+/* The scheduler gives them away: who asks here would have what it may give to another, but for who has
+ * it since before that, as far as it is known who does. */
+static bool is_published(const struct state *state, const struct demand *demand, struct text *error)
 {
-    for (size_t i = 0; i < request->len; i++) {
-        const struct request_item *item = &request->items[i];
+    const struct request *request = &demand->request;
 
-        if (item->token || !state_settings_of(state, item->resource)->dra)
+    for (size_t i = 0; i < request->len && !state->unread; i++) {
+        const struct request_item *item = &request->items[i];
+        const struct allocation *has = allocations_demanded(&state->allocations, demand, i);
+
+        if (item->token || (has && !has->claimed) || !state_settings_of(state, item->resource)->dra)
             continue;
         text_add(error, "resource %s is asked for by ResourceClaims on this node", item->resource);
         return true;
@@ -136,7 +139,7 @@ static enum reason_kind read_request(struct state *state, struct create *create,
     else if (annotation && request_add_annotation(&demand->request, annotation, error) < 0)
         return REASON_REQUEST_UNREADABLE;
     request_sort(&demand->request);
-    if (is_published(state, &demand->request, error))
+    if (is_published(state, demand, error))
         return REASON_REQUEST_UNREADABLE;
     return REASON_NONE;
 }

@@ -24,6 +24,17 @@ static struct look refuse_exhausted(const struct wanted *wanted, const struct po
                                     .all = devices->len}};
 }
 
+/* What it had, since before that, is not its own any more. */
+static struct look refuse_published(const struct wanted *wanted)
+{
+    return (struct look){
+        .step = LOOK_REFUSE,
+        .reason = {.kind = REASON_REQUEST_UNREADABLE,
+                   .resource = wanted->want->resource,
+                   .words = "another container has what it had, and others are given away by "
+                            "ResourceClaims on this node"}};
+}
+
 /* The plugin is asked only if its answer can make a difference. */
 static bool wants_preference(const struct wanted *wanted, const struct pool *pool)
 {
@@ -81,6 +92,8 @@ static struct look choose(const struct state *state, const struct wanted *wanted
 
     if (!wanted->resource)
         return usable_unknown(state, wanted->want);
+    if (wanted->settings->dra)
+        return refuse_published(wanted);
     look = holders_listed(state, wanted);
     if (look.step == LOOK_GO)
         look = holders_of_pod(state, wanted, &answer->checks);

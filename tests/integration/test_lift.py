@@ -460,6 +460,8 @@ def test_a_resource_moves_over_under_its_pods(make_lifting, server, directory, c
     client = make_client(shim)
     pod = client.run_pod("before")
     client.run(pod, "main", annotations=by_token(GPU, "g0"))
+    chosen = client.run_pod("chosen-before", annotations=by_annotation("main", f"{GPU}=1"))
+    client.run(chosen, "main")
     plugin.stop()
     shim.stop()
     shim.resources = [{"name": GPU, "dra": True}]
@@ -467,10 +469,12 @@ def test_a_resource_moves_over_under_its_pods(make_lifting, server, directory, c
     plugin.start()
     closing(Agent(directory, server.kubeconfig(directory / "kubelet.conf", NODE))).start()
     client.reconnect()
-    wait_devices(server, {"g0": [HELD], "g1": []})
+    wait_devices(server, {"g0": [HELD], "g1": [HELD]})
     client.create(pod, "main", attempt=1, annotations=by_token(GPU, "g0"))  # as ever
+    client.create(chosen, "main", attempt=1)
     with refused(grpc.StatusCode.INVALID_ARGUMENT, f"resource {GPU} is asked for by ResourceClaims on this node"):
         client.create(client.run_pod("by-annotation", annotations=by_annotation("main", f"{GPU}=1")), "main")
-    client.StopPodSandbox(pod_sandbox_id=pod.id)
-    client.RemovePodSandbox(pod_sandbox_id=pod.id)
+    for gone in pod, chosen:
+        client.StopPodSandbox(pod_sandbox_id=gone.id)
+        client.RemovePodSandbox(pod_sandbox_id=gone.id)
     wait_devices(server, {"g0": [], "g1": []})

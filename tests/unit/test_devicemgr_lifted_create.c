@@ -471,6 +471,66 @@ static void it_cannot_be_asked_for_by_annotation(void **state)
     expect_with(w, "verdict 11 refused 3", "is asked for by ResourceClaims", NULL);
 }
 
+/* The settings say so since then. */
+static void who_has_it_by_annotation_goes_on(void **state)
+{
+    struct devicemgr_resource_settings own = world_settings_of(GPU);
+    struct world *w = *state;
+
+    w->settings.annotations = true;
+    world_fresh_with(w, &own);
+    gpus_up(w, "g0 g1");
+    container_chosen(w, 11, "u1", "main", GPU "=1", "g0");
+    ignore_all(w);
+    w->own.dra = true;
+    restart(w);
+    ignore_all(w);
+    runtime_listed(w, "u1/main!");
+    ignore_all(w);
+    serve(w, "g0 g1");
+    assert_true(create(w, 12, "u1", "main", NULL, GPU "=1"));
+    if (w->pending)
+        committed(w);
+    expect(w, "verdict 12 forward*");
+    ignore_all(w);
+    assert_true(create(w, 13, "u2", "main", NULL, GPU "=1"));
+    expect_with(w, "verdict 13 refused 3", "is asked for by ResourceClaims", NULL);
+}
+
+/* Others are the scheduler's to give. */
+static void but_gets_no_other_one(void **state)
+{
+    struct devicemgr_resource_settings own = world_settings_of(GPU);
+    struct world *w = *state;
+
+    w->settings.annotations = true;
+    world_fresh_with(w, &own);
+    gpus_up(w, "g0 g1");
+    container_chosen(w, 11, "u1", "a", GPU "=1", "g0");
+    container_removed(w, "c-u1-a");
+    container_chosen(w, 12, "u1", "b", GPU "=1", "g0"); /* handed on */
+    ignore_all(w);
+    w->own.dra = true;
+    devicemgr_set_settings(w->mgr, w->now_ms, &w->settings);
+    assert_true(create(w, 13, "u1", "a", NULL, GPU "=1"));
+    expect(w, "check c-u1-b");
+    container_checked(w, true);
+    expect_with(w, "verdict 13 refused 3", "another container has what it had", NULL);
+}
+
+/* Which of its rows is not known then. */
+static void nor_is_it_refused_for_good_before_it_is_read(void **state)
+{
+    struct world *w = *state;
+
+    w->settings.annotations = true;
+    lift(w);
+    gpus_up(w, "g0");
+    devicemgr_rows_unread(w->mgr, "it hangs");
+    assert_true(create(w, 11, "u1", "main", NULL, GPU "=1"));
+    expect_with(w, "verdict 11 refused 14", "it hangs", NULL);
+}
+
 /* Which does not see such names. */
 static void whether_the_runtime_knows_cdi_is_nobody_s_doubt(void **state)
 {
@@ -678,6 +738,9 @@ int main(void)
         lift_test(and_is_tainted_until_it_is_gone),
         lift_test(moved_back_it_is_unhealthy_while_claimed),
         lift_test(it_cannot_be_asked_for_by_annotation),
+        lift_test(who_has_it_by_annotation_goes_on),
+        lift_test(but_gets_no_other_one),
+        lift_test(nor_is_it_refused_for_good_before_it_is_read),
         lift_test(whether_the_runtime_knows_cdi_is_nobody_s_doubt),
         lift_test(the_cluster_evicts_who_has_it_by_a_claim),
         lift_test(but_of_an_extended_resource_s_claim),
