@@ -164,14 +164,14 @@ void devicemgr_restored(struct devicemgr *mgr, uint64_t now_ms);
 
 /* ---- plugins ---- */
 
-/* A plugin called Register; ends in register_done. Order and words of the first checks are
- * the kubelet's (README.md, "Registration"). */
+/* A plugin of the user `uid` called Register (README.md, "Registration"); ends in register_done. */
 void devicemgr_register(struct devicemgr *mgr, uint64_t now_ms, uint64_t registration,
-                        const char *version, const char *socket_name, const char *resource);
-/* The same for a plugin that was found by its registration socket: its own may be anywhere, at an
- * absolute path. Who tells of it answers for that. */
+                        const char *version, const char *socket_name, uint32_t uid,
+                        const char *resource);
+/* The same of one found by its registration socket; who tells answers for the absolute path. */
 void devicemgr_register_at(struct devicemgr *mgr, uint64_t now_ms, uint64_t registration,
-                           const char *version, const char *path, const char *resource);
+                           const char *version, const char *path, uint32_t uid,
+                           const char *resource);
 /* The Register call's client went away before register_done. */
 void devicemgr_register_cancelled(struct devicemgr *mgr, uint64_t registration);
 void devicemgr_endpoint_options(struct devicemgr *mgr, uint64_t now_ms, uint64_t endpoint,

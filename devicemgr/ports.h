@@ -186,10 +186,11 @@ struct devicemgr_steered {
 
 struct devicemgr_ports {
     /* Dial the plugin's socket (a file name in the plugin directory), fetch its options, then open
-     * ListAndWatch. Events that follow: endpoint_options, endpoint_list..., endpoint_lost (once,
-     * ends it). */
+     * ListAndWatch. It is to be root's or of `uid`, who registered it (0 also where that is not
+     * known). Events that follow: endpoint_options, endpoint_list..., endpoint_lost (once, ends
+     * it). */
     void (*endpoint_open)(void *user, uint64_t endpoint, const char *resource,
-                          const char *socket_name);
+                          const char *socket_name, uint32_t uid);
     /* No event of this endpoint, nor of calls on it, is wanted any more. */
     void (*endpoint_close)(void *user, uint64_t endpoint);
     /* The answer to a Register call: code 0, or the gRPC code with the message. */

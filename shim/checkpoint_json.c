@@ -32,6 +32,7 @@ static void put_resource(json_t *one, const ProtobufCMessage *message)
         json_value_append(devices, device_of(row->devices[i]));
     json_value_set(one, "name", json_value_text(row->name));
     json_value_set(one, "socket", json_value_text_or_null(row->endpoint));
+    json_value_set(one, "socketUid", json_value_number(row->uid));
     json_value_set(one, "preStart", json_boolean(row->pre_start_required));
     json_value_set(one, "preferred", json_boolean(row->get_preferred_allocation_available));
     json_value_set(one, "devices", devices);

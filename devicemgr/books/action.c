@@ -187,7 +187,7 @@ static void carry_out(const struct action *a, const struct devicemgr_ports *port
     case ACTION_NONE:
         break;
     case ACTION_ENDPOINT_OPEN:
-        ports->endpoint_open(user, a->subject, a->resource, a->socket_name);
+        ports->endpoint_open(user, a->subject, a->resource, a->socket_name, a->uid);
         break;
     case ACTION_ENDPOINT_CLOSE:
         ports->endpoint_close(user, a->subject);

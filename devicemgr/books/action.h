@@ -11,7 +11,7 @@
 /* One per port, with what is filled in besides the subject, and one that was called off. */
 enum action_kind {
     ACTION_NONE,
-    ACTION_ENDPOINT_OPEN, /* resource, socket_name */
+    ACTION_ENDPOINT_OPEN, /* resource, socket_name, uid */
     ACTION_ENDPOINT_CLOSE,
     ACTION_REGISTER_DONE,   /* code, text */
     ACTION_ALLOCATE,        /* call, ids, timeout_ms */
@@ -64,6 +64,7 @@ struct action {
     bool stops;   /* a claim is refused for that */
     char *text;
     char *socket_name;
+    uint32_t uid;   /* who registered it */
     char *resource; /* NULL: not about one */
     struct ids ids;
     struct ids must_include;

@@ -50,6 +50,7 @@ uint8_t *record_of_resource(const struct resource *resource, const char *boot_id
 
     row.name = resource->name;
     row.endpoint = resource->endpoint.socket_good;
+    row.uid = resource->endpoint.uid_good;
     row.pre_start_required = resource->endpoint.pre_start;
     row.get_preferred_allocation_available = resource->endpoint.has_preference;
     put_stop(&resource->endpoint, boot_id, &row);
@@ -129,7 +130,7 @@ int record_restore_resource(struct resource **table, uint64_t now_ms, const char
     }
     resource = resources_add(table, row->name);
     resource->stored = true;
-    endpoint_restore(&resource->endpoint, row->endpoint, row->pre_start_required,
+    endpoint_restore(&resource->endpoint, row->endpoint, row->uid, row->pre_start_required,
                      row->get_preferred_allocation_available);
     restore_stop(&resource->endpoint, now_ms, boot_id, row);
     restore_devices(resource, now_ms, row);

@@ -209,7 +209,8 @@ void plugin_take_list(struct state *state, uint64_t number,
     endpoint = &resource->endpoint;
     first = !endpoint->socket_good;
     activated = endpoint->state != ENDPOINT_ACTIVE;
-    new_socket = first || strcmp(endpoint->socket_good, endpoint->socket_name) != 0;
+    new_socket = first || strcmp(endpoint->socket_good, endpoint->socket_name) != 0 ||
+                 endpoint->uid_good != endpoint->uid;
     changed = resource_list(resource, state->now_ms, list, &change);
     if (activated) {
         if (endpoint->stopped) /* after a restart: perhaps for others only */
@@ -302,7 +303,7 @@ void plugin_take_loss(struct state *state, uint64_t number, const char *reason)
     if (renamed && endpoint->socket_good)
         store_stop(state, resource); /* so that the next shim does not dial it either */
     if (redial)
-        plugin_dial(state, resource, ENDPOINT_REDIALLED, endpoint->socket_good);
+        plugin_dial(state, resource, ENDPOINT_REDIALLED, endpoint->socket_good, endpoint->uid_good);
     else if (endpoint->socket_good)
         endpoint_set_state(endpoint, state->now_ms, ENDPOINT_GRACE);
     else if (!endpoint->put_off.socket_name)
@@ -433,6 +434,6 @@ void plugin_restored(struct state *state)
         endpoint_stop(&r->endpoint, state->now_ms, "the shim, or the node, was restarted");
         endpoint_set_state(&r->endpoint, state->now_ms, ENDPOINT_GRACE);
         if (r->endpoint.socket_good[0] != '\0' && !renamed)
-            plugin_dial(state, r, ENDPOINT_RESTORED, r->endpoint.socket_good);
+            plugin_dial(state, r, ENDPOINT_RESTORED, r->endpoint.socket_good, r->endpoint.uid_good);
     }
 }

@@ -21,9 +21,9 @@ struct text;
 
 /* ---- plugin_dial.c ---- */
 
-/* Connects to the socket. */
+/* Connects to the socket, which `uid` registered. */
 void plugin_dial(struct state *state, struct resource *resource, enum endpoint_origin origin,
-                 const char *socket_name);
+                 const char *socket_name, uint32_t uid);
 /* Ends the connection, if there is one, from our side; creates that wait for an answer on it are
  * held. */
 void plugin_hang_up(struct state *state, struct endpoint *endpoint);
@@ -43,7 +43,7 @@ void plugin_answer_failed(struct state *state, struct endpoint *endpoint, const 
 
 /* devicemgr_register(); `is_path`: devicemgr_register_at() */
 void registration_begin(struct state *state, uint64_t registration, const char *version,
-                        const char *socket_name, bool is_path, const char *name);
+                        const char *socket_name, uint32_t uid, bool is_path, const char *name);
 /* devicemgr_register_cancelled() */
 void registration_cancelled(struct state *state, uint64_t registration);
 /* Makes the dial that had to wait for its turn. */

@@ -8,14 +8,16 @@
 #include "devicemgr/machines/plugin.h"
 
 void plugin_dial(struct state *state, struct resource *resource, enum endpoint_origin origin,
-                 const char *socket_name)
+                 const char *socket_name, uint32_t uid)
 {
     struct action *action;
 
-    endpoint_dial(&resource->endpoint, state->now_ms, state_number(state), origin, socket_name);
+    endpoint_dial(&resource->endpoint, state->now_ms, state_number(state), origin, socket_name,
+                  uid);
     action = action_push(&state->actions, ACTION_ENDPOINT_OPEN, resource->endpoint.number);
     action->resource = mem_strdup(resource->name);
     action->socket_name = mem_strdup(resource->endpoint.socket_name);
+    action->uid = uid;
 }
 
 void plugin_hang_up(struct state *state, struct endpoint *endpoint)

@@ -119,10 +119,10 @@ static void log_refused(struct state *state, const char *name, const struct text
 
 /* The newest registration's socket takes the place of what there is. */
 static void dial_registered(struct state *state, struct resource *resource, uint64_t registration,
-                            const char *socket_name)
+                            const char *socket_name, uint32_t uid)
 {
     plugin_hang_up(state, &resource->endpoint);
-    plugin_dial(state, resource, ENDPOINT_REGISTERED, socket_name);
+    plugin_dial(state, resource, ENDPOINT_REGISTERED, socket_name, uid);
     endpoint_set_registration(&resource->endpoint, registration);
     log_registering(state, resource);
     wake_resource(&state->wakes, resource->name);
@@ -131,11 +131,11 @@ static void dial_registered(struct state *state, struct resource *resource, uint
 /* The plugin registers too often: its dial waits for its turn, and an older one that waits is not
  * made at all. */
 static void dial_later(struct state *state, struct resource *resource, uint64_t registration,
-                       const char *socket_name)
+                       const char *socket_name, uint32_t uid)
 {
     struct text text = {0};
 
-    if (!endpoint_put_off(&resource->endpoint, registration, socket_name))
+    if (!endpoint_put_off(&resource->endpoint, registration, socket_name, uid))
         return;
     text_add(&text, "resource %s: plugin registers too often, it is dialled at most every ",
              resource->name);
@@ -147,14 +147,15 @@ static void dial_later(struct state *state, struct resource *resource, uint64_t 
 void registration_dial_waiting(struct state *state, struct resource *resource)
 {
     uint64_t registration;
-    char *socket_name = endpoint_take_put_off(&resource->endpoint, &registration);
+    uint32_t uid;
+    char *socket_name = endpoint_take_put_off(&resource->endpoint, &registration, &uid);
 
-    dial_registered(state, resource, registration, socket_name);
+    dial_registered(state, resource, registration, socket_name, uid);
     free(socket_name);
 }
 
 void registration_begin(struct state *state, uint64_t registration, const char *version,
-                        const char *socket_name, bool is_path, const char *name)
+                        const char *socket_name, uint32_t uid, bool is_path, const char *name)
 {
     struct text text = {0};
     struct resource *resource;
@@ -173,9 +174,9 @@ void registration_begin(struct state *state, uint64_t registration, const char *
     plugin_answer_all(state, &resource->endpoint, CODE_ABORTED, &text);
     if (resource->endpoint.put_off.socket_name ||
         endpoint_dial_ms(&resource->endpoint, state->now_ms) > state->now_ms)
-        dial_later(state, resource, registration, socket_name);
+        dial_later(state, resource, registration, socket_name, uid);
     else
-        dial_registered(state, resource, registration, socket_name);
+        dial_registered(state, resource, registration, socket_name, uid);
 }
 
 void registration_cancelled(struct state *state, uint64_t registration)

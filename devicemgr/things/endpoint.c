@@ -15,12 +15,13 @@ void endpoint_fini(struct endpoint *endpoint)
     *endpoint = (struct endpoint){0};
 }
 
-void endpoint_restore(struct endpoint *endpoint, const char *socket_good, bool pre_start,
-                      bool has_preference)
+void endpoint_restore(struct endpoint *endpoint, const char *socket_good, uint32_t uid,
+                      bool pre_start, bool has_preference)
 {
     assert(!endpoint->socket_name && !endpoint->socket_good);
     endpoint->socket_name = mem_strdup(socket_good);
     endpoint->socket_good = mem_strdup(socket_good);
+    endpoint->uid = endpoint->uid_good = uid;
     endpoint->pre_start = pre_start;
     endpoint->has_preference = has_preference;
 }
@@ -50,13 +51,14 @@ void endpoint_set_state(struct endpoint *endpoint, uint64_t now_ms, enum endpoin
     if (state == ENDPOINT_ACTIVE) {
         free(endpoint->socket_good);
         endpoint->socket_good = mem_strdup(endpoint->socket_name);
+        endpoint->uid_good = endpoint->uid;
         endpoint->stopped = false;
         endpoint->listed = true;
     }
 }
 
 void endpoint_dial(struct endpoint *endpoint, uint64_t now_ms, uint64_t number,
-                   enum endpoint_origin origin, const char *socket_name)
+                   enum endpoint_origin origin, const char *socket_name, uint32_t uid)
 {
     char *name = mem_strdup(socket_name); /* it may be our own */
 
@@ -73,6 +75,7 @@ void endpoint_dial(struct endpoint *endpoint, uint64_t now_ms, uint64_t number,
     endpoint->have_options = false;
     free(endpoint->socket_name);
     endpoint->socket_name = name;
+    endpoint->uid = uid;
 }
 
 void endpoint_set_disconnected(struct endpoint *endpoint)
@@ -103,13 +106,15 @@ uint64_t endpoint_take_registration(struct endpoint *endpoint)
     return registration;
 }
 
-bool endpoint_put_off(struct endpoint *endpoint, uint64_t registration, const char *socket_name)
+bool endpoint_put_off(struct endpoint *endpoint, uint64_t registration, const char *socket_name,
+                      uint32_t uid)
 {
     bool first = !endpoint->hasty;
 
     assert(!endpoint->put_off.registration);
     free(endpoint->put_off.socket_name);
     endpoint->put_off.socket_name = mem_strdup(socket_name);
+    endpoint->put_off.uid = uid;
     endpoint->put_off.registration = registration;
     endpoint->hasty = true;
     return first;
@@ -123,12 +128,13 @@ uint64_t endpoint_take_put_off_registration(struct endpoint *endpoint)
     return registration;
 }
 
-char *endpoint_take_put_off(struct endpoint *endpoint, uint64_t *registration)
+char *endpoint_take_put_off(struct endpoint *endpoint, uint64_t *registration, uint32_t *uid)
 {
     char *socket_name = endpoint->put_off.socket_name;
 
     endpoint->put_off.socket_name = NULL;
     *registration = endpoint_take_put_off_registration(endpoint);
+    *uid = endpoint->put_off.uid;
     return socket_name;
 }
 
@@ -212,6 +218,7 @@ void endpoint_move(struct endpoint *from, struct endpoint *to)
         .number = from->number,
         .origin = from->origin,
         .socket_name = mem_strdup(from->socket_name),
+        .uid = from->uid,
         .registration = endpoint_take_registration(from),
         .since_ms = from->since_ms,
         .unlisted_ms = from->since_ms,

@@ -60,6 +60,8 @@ struct endpoint {
     enum endpoint_origin origin;
     char *socket_name;     /* what `number` dials, or the last one dialled */
     char *socket_good;     /* the last that gave a list; NULL: none yet, "": imported, unknown */
+    uint32_t uid;          /* the user who registered `socket_name`; 0: root, or not known */
+    uint32_t uid_good;     /* who registered `socket_good` */
     uint64_t registration; /* the Register call to be answered; 0: none */
     uint64_t since_ms;     /* when `state` was entered, or anew dialled */
     uint64_t unlisted_ms;  /* when it was active for the last time, or dialled for the first */
@@ -71,6 +73,7 @@ struct endpoint {
     char *stop_reason;     /* NULL: none known */
     struct {
         char *socket_name;     /* NULL: there is none */
+        uint32_t uid;          /* who registered it */
         uint64_t registration; /* its Register call; 0: none waits */
     } put_off;                 /* a dial that must wait for its turn */
     bool hasty;                /* dials have had to wait, and have not been few since */
@@ -82,15 +85,16 @@ struct endpoint {
 /* A zeroed struct is CONNECTING without a connection. */
 void endpoint_fini(struct endpoint *endpoint);
 
-/* Of a row: `socket_good` was good last ("": it is not known which), nothing is dialled yet. */
-void endpoint_restore(struct endpoint *endpoint, const char *socket_good, bool pre_start,
-                      bool has_preference);
+/* Of a row: `socket_good` of the user `uid` was good last ("": it is not known which), nothing is
+ * dialled yet. */
+void endpoint_restore(struct endpoint *endpoint, const char *socket_good, uint32_t uid,
+                      bool pre_start, bool has_preference);
 
 /* Asserts that the picture above has the move. */
 void endpoint_set_state(struct endpoint *endpoint, uint64_t now_ms, enum endpoint_state state);
-/* A connection `number` to `socket_name` is being made: CONNECTING. */
+/* A connection `number` to `socket_name`, which `uid` registered, is being made: CONNECTING. */
 void endpoint_dial(struct endpoint *endpoint, uint64_t now_ms, uint64_t number,
-                   enum endpoint_origin origin, const char *socket_name);
+                   enum endpoint_origin origin, const char *socket_name, uint32_t uid);
 /* The connection is over, or was ended. */
 void endpoint_set_disconnected(struct endpoint *endpoint);
 /* What the plugin answered to the question for its options. */
@@ -102,9 +106,10 @@ void endpoint_set_registration(struct endpoint *endpoint, uint64_t registration)
 uint64_t endpoint_take_registration(struct endpoint *endpoint);
 /* A dial for this Register call must wait for its turn, in the place of one that does already. True
  * if it is the first that must since dials were few. */
-bool endpoint_put_off(struct endpoint *endpoint, uint64_t registration, const char *socket_name);
+bool endpoint_put_off(struct endpoint *endpoint, uint64_t registration, const char *socket_name,
+                      uint32_t uid);
 /* The socket of that dial, which is made now, for the caller to free. */
-char *endpoint_take_put_off(struct endpoint *endpoint, uint64_t *registration);
+char *endpoint_take_put_off(struct endpoint *endpoint, uint64_t *registration, uint32_t *uid);
 /* That Register call is to be answered now; 0: none waits, or its caller has gone. */
 uint64_t endpoint_take_put_off_registration(struct endpoint *endpoint);
 /* Who made this Register call has gone; the plugin may serve all the same. */

@@ -213,18 +213,20 @@ void devicemgr_tick(struct devicemgr *mgr, uint64_t now_ms)
 /* ---- plugins ---- */
 
 void devicemgr_register(struct devicemgr *mgr, uint64_t now_ms, uint64_t registration,
-                        const char *version, const char *socket_name, const char *resource)
+                        const char *version, const char *socket_name, uint32_t uid,
+                        const char *resource)
 {
     state_at(&mgr->state, now_ms);
-    registration_begin(&mgr->state, registration, version, socket_name, false, resource);
+    registration_begin(&mgr->state, registration, version, socket_name, uid, false, resource);
     hand_out(mgr);
 }
 
 void devicemgr_register_at(struct devicemgr *mgr, uint64_t now_ms, uint64_t registration,
-                           const char *version, const char *path, const char *resource)
+                           const char *version, const char *path, uint32_t uid,
+                           const char *resource)
 {
     state_at(&mgr->state, now_ms);
-    registration_begin(&mgr->state, registration, version, path, true, resource);
+    registration_begin(&mgr->state, registration, version, path, uid, true, resource);
     hand_out(mgr);
 }
 

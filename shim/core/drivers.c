@@ -128,12 +128,13 @@ static void on_driver(void *user, uint64_t registration, const char *name, const
     host_kick(drivers->host);
 }
 
-static void on_plugin(void *user, uint64_t registration, const char *resource, const char *endpoint)
+static void on_plugin(void *user, uint64_t registration, const char *resource, const char *endpoint,
+                      uid_t uid)
 {
     struct drivers *drivers = user;
 
     devicemgr_register_at(core_of(drivers), boot_now_ms(), registration, DEVICEPLUGIN_VERSION,
-                          endpoint, resource);
+                          endpoint, uid, resource);
     host_kick(drivers->host);
 }
 
@@ -230,9 +231,9 @@ void drivers_plugin_registered(struct drivers *drivers, uint64_t registration, i
     registry_answer(drivers->registry, registration, code == 0 ? NULL : message);
 }
 
-bool drivers_plugin_peer(const struct drivers *drivers, const char *path, uid_t *uid)
+bool drivers_plugin_waits(const struct drivers *drivers, const char *path)
 {
-    return registry_endpoint_peer(drivers->registry, path, uid);
+    return registry_has_endpoint(drivers->registry, path);
 }
 
 const char *drivers_trouble(const struct drivers *drivers, uint64_t *since_ms)

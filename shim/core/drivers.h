@@ -22,9 +22,8 @@ struct drivers *drivers_start(struct host *host);
 /* The answer to a device plugin that registered in this way (ports.h, register_done). */
 void drivers_plugin_registered(struct drivers *drivers, uint64_t registration, int code,
                                const char *message);
-/* Whose a device plugin's socket may be; false: none has registered with it in this way. */
-bool drivers_plugin_peer(const struct drivers *drivers, const char *path, uid_t *uid)
-    __attribute__((warn_unused_result));
+/* Whether a device plugin has registered with this socket in this way. */
+bool drivers_plugin_waits(const struct drivers *drivers, const char *path);
 
 /* Why nobody can register in this way, and since when (boot_now_ms()); NULL: they can. */
 const char *drivers_trouble(const struct drivers *drivers, uint64_t *since_ms);

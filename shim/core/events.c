@@ -5,11 +5,11 @@
 #include "shim/log.h"
 
 static void on_registered(void *user, uint64_t registration, const char *version,
-                          const char *socket_name, const char *resource)
+                          const char *socket_name, uid_t uid, const char *resource)
 {
     struct host *host = user;
 
-    devicemgr_register(host_core(host), boot_now_ms(), registration, version, socket_name,
+    devicemgr_register(host_core(host), boot_now_ms(), registration, version, socket_name, uid,
                        resource);
     host_kick(host);
 }

@@ -8,12 +8,11 @@
 #include "shim/registry/registry.h"
 
 static void port_endpoint_open(void *user, uint64_t endpoint, const char *resource,
-                               const char *socket_name)
+                               const char *socket_name, uint32_t uid)
 {
     struct host *host = user;
-    uid_t uid = 0;
-    bool registering = registrar_peer(host->registrar, socket_name, &uid) ||
-                       (host->drivers && drivers_plugin_peer(host->drivers, socket_name, &uid));
+    bool registering = registrar_waits(host->registrar, socket_name) ||
+                       (host->drivers && drivers_plugin_waits(host->drivers, socket_name));
 
     (void)resource;
     plugin_clients_open(host->clients, endpoint, socket_name, uid, registering);

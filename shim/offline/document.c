@@ -106,11 +106,13 @@ static int read_resource(const struct reading *at, json_t *value)
     struct devices devices = {0};
     const json_t *socket, *list, *reason, *since, *boot, *no_execute = NULL, *no_boot = NULL;
     int start, preferred, away, closed = 0, rc;
+    json_int_t uid = 0; /* earlier releases wrote none */
 
-    rc = reading_unpack(at, value, "{s:s, s:o, s:b, s:b, s:o, s:b, s:o, s:o, s:o, s?o, s?o, s?b}",
-                        "name", &row.name, "socket", &socket, "preStart", &start, "preferred",
-                        &preferred, "devices", &list, "away", &away, "awayFor", &reason,
-                        "awaySinceMs", &since, "awayBoot", &boot, "noExecute", &no_execute,
+    rc = reading_unpack(at, value,
+                        "{s:s, s:o, s?I, s:b, s:b, s:o, s:b, s:o, s:o, s:o, s?o, s?o, s?b}", "name",
+                        &row.name, "socket", &socket, "socketUid", &uid, "preStart", &start,
+                        "preferred", &preferred, "devices", &list, "away", &away, "awayFor",
+                        &reason, "awaySinceMs", &since, "awayBoot", &boot, "noExecute", &no_execute,
                         "noExecuteBoot", &no_boot, "healthClosed", &closed);
     if (rc < 0)
         return rc;
@@ -118,7 +120,9 @@ static int read_resource(const struct reading *at, json_t *value)
     row.pre_start_required = start;
     row.get_preferred_allocation_available = preferred;
     row.stopped = away;
+    row.uid = (uint32_t)uid;
     if (reading_text_or_empty(at, socket, "socket", &row.endpoint) < 0 ||
+        reading_number_from_0(at, uid, UINT32_MAX, "socketUid") < 0 ||
         reading_text_or_empty(at, reason, "awayFor", &row.stop_reason) < 0 ||
         reading_text_or_empty(at, boot, "awayBoot", &row.stopped_boot_id) < 0 ||
         read_away(at, since, &row) < 0 || read_no_execute(at, no_execute, no_boot, &row) < 0)

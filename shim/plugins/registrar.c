@@ -31,7 +31,6 @@ struct pending {
     struct registrar *registrar;
     struct rpc_incoming *call;
     uint64_t number;
-    uid_t uid;
     char *socket_name;
     struct pending *next; /* older */
 };
@@ -78,13 +77,10 @@ static struct pending *pending_add(struct registrar *registrar, struct rpc_incom
                                    const char *socket_name)
 {
     struct pending *pending = must(calloc(1, sizeof *pending));
-    struct ucred peer;
 
-    rpc_incoming_peer(call, &peer);
     pending->registrar = registrar;
     pending->call = call;
     pending->number = ++registrar->last_number;
-    pending->uid = peer.uid;
     pending->socket_name = must(strdup(socket_name));
     pending->next = registrar->pending;
     registrar->pending = pending;
@@ -97,6 +93,7 @@ static void on_register(struct rpc_incoming *call, const ProtobufCMessage *messa
     const V1beta1__RegisterRequest *request = (const V1beta1__RegisterRequest *)message;
     struct registrar *registrar = user;
     struct pending *pending;
+    struct ucred peer;
 
     if (registrar->pending_len >= REGISTRAR_PENDING_MAX) {
         rpc_incoming_finish(call, RPC_RESOURCE_EXHAUSTED, "too many registrations at once");
@@ -104,8 +101,9 @@ static void on_register(struct rpc_incoming *call, const ProtobufCMessage *messa
     }
     pending = pending_add(registrar, call, request->endpoint);
     rpc_incoming_on_cancel(call, on_cancelled, pending);
+    rpc_incoming_peer(call, &peer);
     registrar->ops->registered(registrar->user, pending->number, request->version,
-                               request->endpoint, request->resource_name);
+                               request->endpoint, peer.uid, request->resource_name);
 }
 
 static const struct rpc_method METHODS[] = {
@@ -198,13 +196,11 @@ void registrar_answer(struct registrar *registrar, uint64_t registration, int co
     pending_remove(pending);
 }
 
-bool registrar_peer(const struct registrar *registrar, const char *socket_name, uid_t *uid)
+bool registrar_waits(const struct registrar *registrar, const char *socket_name)
 {
     for (const struct pending *p = registrar->pending; p; p = p->next) {
-        if (strcmp(p->socket_name, socket_name) == 0) {
-            *uid = p->uid;
+        if (strcmp(p->socket_name, socket_name) == 0)
             return true;
-        }
     }
     return false;
 }

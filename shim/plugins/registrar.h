@@ -24,10 +24,10 @@
 struct registrar;
 
 struct registrar_ops {
-    /* A plugin called Register; the strings are borrowed until return. Ends in registrar_answer()
-     * or in cancelled(). */
+    /* A plugin of the user `uid` called Register; the strings are borrowed until return. Ends in
+     * registrar_answer() or in cancelled(). */
     void (*registered)(void *user, uint64_t registration, const char *version,
-                       const char *socket_name, const char *resource);
+                       const char *socket_name, uid_t uid, const char *resource);
     /* The caller is gone; the registration must not be answered any more. */
     void (*cancelled)(void *user, uint64_t registration);
 };
@@ -55,9 +55,8 @@ void registrar_remove_sockets(const char *plugin_dir, bool (*known)(void *user, 
 void registrar_answer(struct registrar *registrar, uint64_t registration, int code,
                       const char *message);
 
-/* The user whose pending call named this socket, the newest call's; false if there is none. */
-bool registrar_peer(const struct registrar *registrar, const char *socket_name, uid_t *uid)
-    __attribute__((warn_unused_result));
+/* Whether a call that names this socket is pending. */
+bool registrar_waits(const struct registrar *registrar, const char *socket_name);
 
 /* keeper_trouble() of its socket. */
 const char *registrar_trouble(const struct registrar *registrar, uint64_t *since_ms);

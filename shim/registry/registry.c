@@ -166,7 +166,7 @@ static void begin(struct candidate *c, const Pluginregistration__PluginInfo *inf
         r->ops->driver(r->user, c->registration, info->name, c->endpoint,
                        (const char *const *)info->supported_versions, info->n_supported_versions);
     else
-        r->ops->plugin(r->user, c->registration, info->name, c->endpoint);
+        r->ops->plugin(r->user, c->registration, info->name, c->endpoint, c->uid);
 }
 
 /* `step` is the kubelet's word for where it failed. */
@@ -312,16 +312,14 @@ bool registry_peer(const struct registry *r, uint64_t registration, uid_t *uid)
     return false;
 }
 
-bool registry_endpoint_peer(const struct registry *r, const char *endpoint, uid_t *uid)
+bool registry_has_endpoint(const struct registry *r, const char *endpoint)
 {
     const struct candidate *c;
 
     LIST_FOREACH(c, &r->candidates, entry)
     {
-        if (c->endpoint && strcmp(c->endpoint, endpoint) == 0) {
-            *uid = c->uid;
+        if (c->endpoint && strcmp(c->endpoint, endpoint) == 0)
             return true;
-        }
     }
     return false;
 }

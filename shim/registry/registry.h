@@ -35,9 +35,10 @@ struct registry_ops {
      * registry_answer() or gone(). */
     void (*driver)(void *user, uint64_t registration, const char *name, const char *endpoint,
                    const char *const *services, size_t services_len);
-    /* A device plugin, of the version and with the kind of name that the kubelet takes.
-     * Likewise. */
-    void (*plugin)(void *user, uint64_t registration, const char *resource, const char *endpoint);
+    /* A device plugin, of the version and with the kind of name that the kubelet takes, whose
+     * registration socket `uid` serves. Likewise. */
+    void (*plugin)(void *user, uint64_t registration, const char *resource, const char *endpoint,
+                   uid_t uid);
     /* Of either, answered or not: its socket has gone or was replaced, or it did not take the news
      * of its success. It is not registered any more. */
     void (*gone)(void *user, uint64_t registration);
@@ -60,9 +61,8 @@ void registry_refuse(struct registry *registry, uint64_t registration, const cha
 /* Who serves the socket of a registration that is pending or was a success; false: it is over. */
 bool registry_peer(const struct registry *registry, uint64_t registration, uid_t *uid)
     __attribute__((warn_unused_result));
-/* The same of the newest registration with this endpoint. */
-bool registry_endpoint_peer(const struct registry *registry, const char *endpoint, uid_t *uid)
-    __attribute__((warn_unused_result));
+/* Whether there is such a registration with this endpoint. */
+bool registry_has_endpoint(const struct registry *registry, const char *endpoint);
 
 /* Why nobody can register, and since when (boot_now_ms()); NULL: they can. */
 const char *registry_trouble(const struct registry *registry, uint64_t *since_ms);

@@ -29,9 +29,10 @@ struct bench {
 
 /* ---- ports ---- */
 
-static void on_open(void *user, uint64_t endpoint, const char *resource, const char *socket)
+static void on_open(void *user, uint64_t endpoint, const char *resource, const char *socket,
+                    uint32_t uid)
 {
-    (void)resource, (void)socket;
+    (void)resource, (void)socket, (void)uid;
     ((struct bench *)user)->endpoint = endpoint;
 }
 
@@ -147,7 +148,7 @@ static uint64_t plugin(struct bench *b, const char *resource, size_t devices)
 {
     V1beta1__DevicePluginOptions options = V1BETA1__DEVICE_PLUGIN_OPTIONS__INIT;
 
-    devicemgr_register(b->mgr, b->now_ms, 1, "v1beta1", "x.sock", resource);
+    devicemgr_register(b->mgr, b->now_ms, 1, "v1beta1", "x.sock", 0, resource);
     devicemgr_run(b->mgr);
     devicemgr_endpoint_options(b->mgr, b->now_ms, b->endpoint, &options);
     list(b, b->endpoint, devices, SIZE_MAX);

@@ -187,12 +187,14 @@ static void on_event(void *user, const struct devicemgr_event *event)
     (void)event;
 }
 
-static void on_open(void *user, uint64_t endpoint, const char *resource, const char *socket_name)
+static void on_open(void *user, uint64_t endpoint, const char *resource, const char *socket_name,
+                    uint32_t uid)
 {
     (void)user;
     (void)endpoint;
     (void)resource;
     (void)socket_name;
+    (void)uid;
 }
 
 static void on_close(void *user, uint64_t endpoint)

@@ -140,6 +140,20 @@ def test_a_plugin_sees_nothing(kept, manager, runtime, make_plugin, make_client,
     wait_until(lambda: "kubelet.sock" in watch.names(), "a removed name is seen by the watch")
 
 
+@pytest.mark.skipif(os.getuid() != 0, reason="it takes another user")
+def test_a_plugin_that_is_not_roots_is_dialled_again(kept, closing):
+    """It has registered once, and sees nothing of a death: the next daemon knows whose its socket is."""
+    plugin = closing(PluginProcess(kept.plugin_dir, GPU, ["g0", "g1"], uid=1234))
+    plugin.start()
+    assert (kept.plugin_dir / "vendor.com_gpu.sock").stat().st_uid == 1234
+    kept.wait_log("2 of 2 devices healthy")
+    kept.wait_plugins_stored()
+    for count in range(2, 4):
+        kept.kill()
+        kept.start()
+        kept.wait_log("2 of 2 devices healthy", count)
+
+
 class OneChannelPlugin(Plugin):
     """As those in Go are written: each ListAndWatch waits at one channel, which serves who came first, and none
     looks whether its caller is still there."""

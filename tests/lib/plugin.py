@@ -10,6 +10,7 @@ A PluginProcess is the same in a process of its own, to be killed, or that dies 
 """
 
 import concurrent.futures
+import ctypes
 import json
 import os
 import pathlib
@@ -207,10 +208,11 @@ class Plugin:
 
 
 class PluginProcess:
-    """A plugin in a process of its own; `allocate` is "answer" or "die"."""
+    """A plugin in a process of its own; `allocate` is "answer" or "die"; `uid`: the user that it is, which takes
+    root, and whose capabilities it keeps."""
 
-    def __init__(self, plugin_dir, resource, devices, allocate="answer"):
-        self._settings = json.dumps([str(plugin_dir), resource, devices, allocate])
+    def __init__(self, plugin_dir, resource, devices, allocate="answer", uid=None):
+        self._settings = json.dumps([str(plugin_dir), resource, devices, allocate, uid])
         self._process = None
 
     def start(self):
@@ -234,8 +236,22 @@ class PluginProcess:
         self._process.stdout.close()
 
 
+# capabilities(7)
+_PR_SET_SECUREBITS, _SECBIT_NO_SETUID_FIXUP = 28, 1 << 2
+
+
+def _become(uid):
+    """As a unit with User= and AmbientCapabilities=: the directory is root's."""
+    if ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_SECUREBITS, _SECBIT_NO_SETUID_FIXUP, 0, 0, 0) < 0:
+        raise OSError(ctypes.get_errno(), "PR_SET_SECUREBITS")
+    os.setgroups([])
+    os.setresuid(uid, uid, uid)
+
+
 def main():
-    plugin_dir, resource, devices, allocate = json.loads(sys.argv[1])
+    plugin_dir, resource, devices, allocate, uid = json.loads(sys.argv[1])
+    if uid is not None:
+        _become(uid)
     plugin = Plugin(plugin_dir, resource, devices)
     if allocate == "die":
         plugin.on_allocate = dying

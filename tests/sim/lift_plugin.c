@@ -124,7 +124,7 @@ static void register_plugin(struct lift_world *h, size_t r)
 
     snprintf(socket, sizeof socket, "p%zu.sock", r);
     lift_note(h, "plugin %zu registers", r);
-    devicemgr_register(h->core, h->now_ms, ++h->number, "v1beta1", socket, RESOURCES[r]);
+    devicemgr_register(h->core, h->now_ms, ++h->number, "v1beta1", socket, 0, RESOURCES[r]);
     lift_shim_run(h);
 }
 

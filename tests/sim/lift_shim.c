@@ -97,9 +97,10 @@ void lift_shim_commit_ends(struct lift_world *h, bool fails)
 /* ---- ports ---- */
 
 static void on_endpoint_open(void *user, uint64_t endpoint, const char *resource,
-                             const char *socket_name)
+                             const char *socket_name, uint32_t uid)
 {
     (void)socket_name;
+    (void)uid;
     lift_plugin_opened(user, endpoint, resource);
 }
 

@@ -63,6 +63,12 @@ static void drop_connection(struct world *w, struct connection *c)
 
 /* ---- Register ---- */
 
+/* Who registers with it; root with the first. */
+static uint32_t user_of(unsigned socket)
+{
+    return 1000 * socket;
+}
+
 static void register_now(struct world *w, uint64_t resource, uint64_t instance)
 {
     struct plugin *p = &w->plugins[resource];
@@ -85,7 +91,7 @@ static void register_now(struct world *w, uint64_t resource, uint64_t instance)
         return;
     net->registering = resource;
     devicemgr_register(w->shim.core, shim_now_ms(w), net->last_registration, "v1beta1", socket,
-                       resource_sim_name(resource));
+                       user_of(p->socket), resource_sim_name(resource));
     shim_run_now(w); /* what it opens is for this call */
     net->registering = RESOURCES_LEN;
 }
@@ -113,7 +119,7 @@ static void register_badly(struct world *w, struct rng *rng)
             continue;
         w->shim.net.open_registrations[i] = ++w->shim.net.last_registration;
         devicemgr_register(w->shim.core, shim_now_ms(w), w->shim.net.last_registration, "v1beta1",
-                           SOCKETS[socket], NAMES[name]);
+                           SOCKETS[socket], 0, NAMES[name]);
         shim_run(w);
         return;
     }
@@ -227,7 +233,8 @@ static void dial(struct world *w, uint64_t number, uint64_t incarnation)
         give_options(w, c);
 }
 
-void plugin_open(struct world *w, uint64_t number, const char *resource, const char *socket)
+void plugin_open(struct world *w, uint64_t number, const char *resource, const char *socket,
+                 uint32_t uid)
 {
     size_t r = resource_sim_find(resource);
     struct connection *c = w->shim.net.connections;
@@ -248,6 +255,7 @@ void plugin_open(struct world *w, uint64_t number, const char *resource, const c
                              .resource = r,
                              .socket = (unsigned)strtoul(strchr(socket, '-') + 1, NULL, 10),
                              .registered = w->shim.net.registering == r};
+    check_that(w, uid == user_of(c->socket), "a socket is dialled as that of who registered it");
     world_note(w, "plugin %zu: %s dialled, connection %" PRIu64, r, socket, number);
     rng = world_draw(w, DRAW_PLUGIN_DIALLED, r, c->socket);
     world_after(w, &rng, rng_delay_ms(&rng, ANSWER_MS_MAX), dial, number, w->shim.incarnation);

@@ -86,7 +86,8 @@ void plugins_vanish(struct world *w, size_t resource);
 void plugins_trouble(struct world *w, size_t resource);
 
 /* The ports. */
-void plugin_open(struct world *w, uint64_t number, const char *resource, const char *socket);
+void plugin_open(struct world *w, uint64_t number, const char *resource, const char *socket,
+                 uint32_t uid);
 void plugin_close(struct world *w, uint64_t number);
 void plugin_register_done(struct world *w, uint64_t registration, int code, const char *message);
 

@@ -133,7 +133,7 @@ void replace_plugin_turns(struct replace_world *r)
     r->up = !r->up;
     replace_note(r, "the plugin %s", r->up ? "is back" : "is lost");
     if (r->up) {
-        devicemgr_register(r->core, r->now_ms, ++r->number, "v1beta1", "gpu.sock", RW_RESOURCE);
+        devicemgr_register(r->core, r->now_ms, ++r->number, "v1beta1", "gpu.sock", 0, RW_RESOURCE);
         replace_shim_run(r);
         return;
     }
@@ -200,12 +200,13 @@ void replace_plugin_proceeds(struct replace_world *r)
 /* ---- ports ---- */
 
 static void on_endpoint_open(void *user, uint64_t endpoint, const char *resource,
-                             const char *socket_name)
+                             const char *socket_name, uint32_t uid)
 {
     struct replace_world *r = user;
 
     (void)resource;
     (void)socket_name;
+    (void)uid;
     r->dialled = endpoint;
 }
 
@@ -354,7 +355,7 @@ void replace_shim_start(struct replace_world *r)
     else
         replace_shim_run(r);
     if (r->up && !r->dialled && !r->endpoint) { /* it sees that the socket is another */
-        devicemgr_register(r->core, r->now_ms, ++r->number, "v1beta1", "gpu.sock", RW_RESOURCE);
+        devicemgr_register(r->core, r->now_ms, ++r->number, "v1beta1", "gpu.sock", 0, RW_RESOURCE);
         replace_shim_run(r);
     }
 }

@@ -55,10 +55,11 @@ static bool port(struct world *w)
     return false;
 }
 
-static void on_open(void *user, uint64_t endpoint, const char *resource, const char *socket)
+static void on_open(void *user, uint64_t endpoint, const char *resource, const char *socket,
+                    uint32_t uid)
 {
     if (port(user))
-        plugin_open(user, endpoint, resource, socket);
+        plugin_open(user, endpoint, resource, socket, uid);
 }
 
 static void on_close(void *user, uint64_t endpoint)

@@ -207,7 +207,7 @@ static void register_plugin(struct taint_world *t, size_t resource)
     char socket[16];
 
     snprintf(socket, sizeof socket, "p%zu.sock", resource);
-    devicemgr_register(t->core, t->now_ms, ++t->number, "v1beta1", socket,
+    devicemgr_register(t->core, t->now_ms, ++t->number, "v1beta1", socket, 0,
                        RESOURCES[resource].name);
     taint_shim_run(t);
 }

@@ -82,9 +82,10 @@ void taint_shim_commit_ends(struct taint_world *t, bool fails)
 /* ---- ports ---- */
 
 static void on_endpoint_open(void *user, uint64_t endpoint, const char *resource,
-                             const char *socket_name)
+                             const char *socket_name, uint32_t uid)
 {
     (void)socket_name;
+    (void)uid;
     taint_plugin_opened(user, endpoint, resource);
 }
 

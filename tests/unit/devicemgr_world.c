@@ -141,12 +141,16 @@ static const char *join(const char *const *ids, size_t len)
     return text;
 }
 
-static void on_open(void *user, uint64_t endpoint, const char *resource, const char *socket)
+static void on_open(void *user, uint64_t endpoint, const char *resource, const char *socket,
+                    uint32_t uid)
 {
     struct world *w = user;
 
     w->endpoint = endpoint;
-    record(w, "open %s %s", resource, socket);
+    if (uid)
+        record(w, "open %s %s of %u", resource, socket, uid);
+    else
+        record(w, "open %s %s", resource, socket);
 }
 
 static void on_close(void *user, uint64_t endpoint)
@@ -711,7 +715,7 @@ void pass(struct world *w, uint64_t ms)
 void plugin_register(struct world *w, uint64_t registration, const char *resource,
                      const char *socket)
 {
-    devicemgr_register(w->mgr, w->now_ms, registration, "v1beta1", socket, resource);
+    devicemgr_register(w->mgr, w->now_ms, registration, "v1beta1", socket, w->uid, resource);
     devicemgr_run(w->mgr);
 }
 

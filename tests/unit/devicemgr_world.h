@@ -56,6 +56,7 @@ struct world {
     struct world_line *logs;
     struct world_line *events;
 
+    uint32_t uid;      /* who registers plugins */
     uint64_t endpoint; /* the latest numbers */
     uint64_t call;     /* on a plugin, or a driver */
     uint64_t instance; /* of the driver that it is on */

@@ -8,7 +8,7 @@ static void nothing_happens_inside_an_event(void **state)
 {
     struct world *w = *state;
 
-    devicemgr_register(w->mgr, w->now_ms, 7, "v1beta1", "gpu.sock", GPU);
+    devicemgr_register(w->mgr, w->now_ms, 7, "v1beta1", "gpu.sock", 0, GPU);
     expect_nothing(w);
     devicemgr_run(w->mgr);
     expect(w, "open vendor.com/gpu gpu.sock");
@@ -18,11 +18,13 @@ static void nothing_happens_inside_an_event(void **state)
 static struct devicemgr *eager_mgr;
 static unsigned eager_opens;
 
-static void eager_open(void *user, uint64_t endpoint, const char *resource, const char *socket)
+static void eager_open(void *user, uint64_t endpoint, const char *resource, const char *socket,
+                       uint32_t uid)
 {
     (void)user;
     (void)resource;
     (void)socket;
+    (void)uid;
     eager_opens++;
     devicemgr_endpoint_lost(eager_mgr, 1, endpoint, "refused");
     devicemgr_run(eager_mgr);
@@ -54,7 +56,7 @@ static void a_port_may_answer_at_once(void **state)
     (void)state;
     eager_mgr = devicemgr_new(&settings, &ports, &code);
     eager_opens = 0;
-    devicemgr_register(eager_mgr, 1, 7, "v1beta1", "gpu.sock", GPU);
+    devicemgr_register(eager_mgr, 1, 7, "v1beta1", "gpu.sock", 0, GPU);
     devicemgr_run(eager_mgr);
     assert_int_equal(code, 2);
     devicemgr_free(eager_mgr);
@@ -87,7 +89,7 @@ static void every_state_can_be_freed(void **state)
     allocated(w, "A=1"); /* being committed */
     assert_true(create(w, 14, "u5", "main", GPU ":g3", NULL));
     allocated(w, "A=1"); /* waiting for the next commit */
-    devicemgr_register(w->mgr, w->now_ms, 7, "v1beta1", "gpu.sock", "vendor.com/late");
+    devicemgr_register(w->mgr, w->now_ms, 7, "v1beta1", "gpu.sock", 0, "vendor.com/late");
     /* teardown frees it all, with actions queued */
 }
 

@@ -8,7 +8,7 @@
 
 static void active(struct endpoint *endpoint, uint64_t now_ms, enum endpoint_origin origin)
 {
-    endpoint_dial(endpoint, now_ms, 1, origin, "gpu.sock");
+    endpoint_dial(endpoint, now_ms, 1, origin, "gpu.sock", 0);
     endpoint_set_options(endpoint, false, false);
     endpoint_set_state(endpoint, now_ms, ENDPOINT_ACTIVE);
 }
@@ -37,9 +37,9 @@ static void the_stop_time_is_the_first(void **state)
     endpoint_set_state(&endpoint, 30, ENDPOINT_GRACE);
     assert_int_equal(endpoint_end_ms(&endpoint, 100), 120);
     assert_string_equal(endpoint.stop_reason, "first");
-    endpoint_dial(&endpoint, 70, 2, ENDPOINT_REGISTERED, endpoint.socket_name);
+    endpoint_dial(&endpoint, 70, 2, ENDPOINT_REGISTERED, endpoint.socket_name, 0);
     assert_int_equal(endpoint_end_ms(&endpoint, 100), 70 + FIRST_LIST_MS); /* its own time */
-    endpoint_dial(&endpoint, 70000, 2, ENDPOINT_REGISTERED, endpoint.socket_name);
+    endpoint_dial(&endpoint, 70000, 2, ENDPOINT_REGISTERED, endpoint.socket_name, 0);
     assert_int_equal(endpoint_end_ms(&endpoint, 100), 120 + FIRST_LIST_MS); /* once */
     assert_int_equal(endpoint_end_ms(&endpoint, 90000), 100000);
     assert_int_equal(endpoint_end_ms(&endpoint, 90000000), 90000020);
@@ -57,12 +57,12 @@ static void one_redial_for_a_loss(void **state)
     struct endpoint endpoint = {0};
 
     (void)state;
-    endpoint_dial(&endpoint, 0, 1, ENDPOINT_REGISTERED, "gpu.sock");
+    endpoint_dial(&endpoint, 0, 1, ENDPOINT_REGISTERED, "gpu.sock", 0);
     assert_false(endpoint_may_redial(&endpoint, 0)); /* it never worked */
     active(&endpoint, 0, ENDPOINT_REGISTERED);
     assert_true(endpoint_may_redial(&endpoint, 0));
     endpoint_stop(&endpoint, 0, "lost");
-    endpoint_dial(&endpoint, 0, 2, ENDPOINT_REDIALLED, "gpu.sock");
+    endpoint_dial(&endpoint, 0, 2, ENDPOINT_REDIALLED, "gpu.sock", 0);
     assert_false(endpoint_may_redial(&endpoint, 0));
     endpoint_set_state(&endpoint, 0, ENDPOINT_ACTIVE);
     assert_false(endpoint_may_redial(&endpoint, REDIAL_AGAIN_MS - 1)); /* it flaps */
@@ -77,13 +77,13 @@ static void one_without_a_list_stops_by_its_first_dial(void **state)
     struct endpoint endpoint = {0};
 
     (void)state;
-    endpoint_dial(&endpoint, 10, 1, ENDPOINT_REGISTERED, "gpu.sock");
-    endpoint_dial(&endpoint, 500, 2, ENDPOINT_REGISTERED, "gpu.sock");
+    endpoint_dial(&endpoint, 10, 1, ENDPOINT_REGISTERED, "gpu.sock", 0);
+    endpoint_dial(&endpoint, 500, 2, ENDPOINT_REGISTERED, "gpu.sock", 0);
     assert_int_equal(endpoint_unlisted_ms(&endpoint), 10 + FIRST_LIST_MS);
     assert_int_equal(endpoint_end_ms(&endpoint, 100), UINT64_MAX);
     endpoint_set_state(&endpoint, 600, ENDPOINT_ACTIVE);
     assert_int_equal(endpoint_unlisted_ms(&endpoint), UINT64_MAX);
-    endpoint_dial(&endpoint, 700, 3, ENDPOINT_REGISTERED, "gpu.sock");
+    endpoint_dial(&endpoint, 700, 3, ENDPOINT_REGISTERED, "gpu.sock", 0);
     assert_int_equal(endpoint_unlisted_ms(&endpoint), 700 + FIRST_LIST_MS);
     endpoint_fini(&endpoint);
 }
@@ -93,17 +93,19 @@ static void dials_have_a_bound_in_time(void **state)
     struct endpoint endpoint = {0};
     uint64_t now_ms = 5000, registration = 0;
     char *socket_name;
+    uint32_t uid;
 
     (void)state;
     for (int i = 0; i < DIALS_AT_ONCE; i++) {
         assert_int_equal(endpoint_dial_ms(&endpoint, now_ms), now_ms);
-        endpoint_dial(&endpoint, now_ms, 1, ENDPOINT_REGISTERED, "gpu.sock");
+        endpoint_dial(&endpoint, now_ms, 1, ENDPOINT_REGISTERED, "gpu.sock", 0);
     }
-    assert_true(endpoint_put_off(&endpoint, 7, "gpu.sock"));
+    assert_true(endpoint_put_off(&endpoint, 7, "gpu.sock", 0));
     assert_int_equal(endpoint_take_put_off_registration(&endpoint), 7); /* a newer call has come */
-    assert_false(endpoint_put_off(&endpoint, 8, "gpu-2.sock"));
-    socket_name = endpoint_take_put_off(&endpoint, &registration);
+    assert_false(endpoint_put_off(&endpoint, 8, "gpu-2.sock", 1234));
+    socket_name = endpoint_take_put_off(&endpoint, &registration, &uid);
     assert_string_equal(socket_name, "gpu-2.sock");
+    assert_int_equal(uid, 1234);
     assert_int_equal(registration, 8);
     free(socket_name);
     assert_int_equal(endpoint_dial_ms(&endpoint, now_ms), now_ms + DIAL_EVERY_MS);
@@ -113,7 +115,7 @@ static void dials_have_a_bound_in_time(void **state)
     assert_true(endpoint_may_redial(&endpoint, now_ms + DIAL_EVERY_MS));
     assert_true(endpoint.hasty);
     now_ms += DIALS_AT_ONCE * DIAL_EVERY_MS;
-    endpoint_dial(&endpoint, now_ms, 2, ENDPOINT_REGISTERED, "gpu.sock");
+    endpoint_dial(&endpoint, now_ms, 2, ENDPOINT_REGISTERED, "gpu.sock", 0);
     assert_false(endpoint.hasty); /* all is forgotten */
     assert_int_equal(endpoint_dial_ms(&endpoint, now_ms), now_ms);
     endpoint_fini(&endpoint);
@@ -126,10 +128,10 @@ static void a_connection_may_begin_anew(void **state)
     (void)state;
     active(&endpoint, 10, ENDPOINT_REGISTERED);
     endpoint_stop(&endpoint, 20, "EOF");
-    endpoint_dial(&endpoint, 70, 7, ENDPOINT_REDIALLED, "gpu.sock");
+    endpoint_dial(&endpoint, 70, 7, ENDPOINT_REDIALLED, "gpu.sock", 0);
     endpoint_set_options(&endpoint, false, false);
     assert_false(endpoint_may_list(&endpoint, 70)); /* it was not told anything */
-    endpoint_dial(&endpoint, 80, 8, ENDPOINT_REGISTERED, "gpu.sock");
+    endpoint_dial(&endpoint, 80, 8, ENDPOINT_REGISTERED, "gpu.sock", 1234);
     endpoint_set_registration(&endpoint, 9);
     assert_true(endpoint_may_list(&endpoint, 80)); /* it is not known yet whether it will */
     endpoint_set_options(&endpoint, true, true);
@@ -141,6 +143,7 @@ static void a_connection_may_begin_anew(void **state)
     assert_int_equal(endpoint_take_registration(&anew), 9);
     assert_int_equal(anew.number, 8);
     assert_string_equal(anew.socket_name, "gpu.sock");
+    assert_int_equal(anew.uid, 1234);
     assert_null(anew.socket_good);
     assert_true(anew.have_options && anew.pre_start && anew.has_preference);
     assert_int_equal(anew.dials_ms, endpoint.dials_ms);
@@ -159,7 +162,7 @@ static void it_says_what_it_waits_for(void **state)
     struct text text = {0};
 
     (void)state;
-    endpoint_dial(&endpoint, 1000, 1, ENDPOINT_REGISTERED, "gpu.sock");
+    endpoint_dial(&endpoint, 1000, 1, ENDPOINT_REGISTERED, "gpu.sock", 0);
     reason_explain_endpoint(&endpoint, 3000, 300000, &text);
     assert_string_equal(text.buf, "plugin endpoint \"gpu.sock\" has been connecting for 2s");
     endpoint_set_options(&endpoint, false, false);

@@ -312,6 +312,53 @@ static void lose_gpu(struct world *w)
     plugin_stop_stored(w, GPU);
 }
 
+/* Root's is told from another's by the port, which refuses what is neither's. */
+static void a_socket_is_dialled_as_that_of_who_registered_it(void **state)
+{
+    struct world *w = *state;
+
+    w->uid = 1234;
+    plugin_up(w, GPU, "gpu.sock", "g0", false, false);
+    plugin_lost(w, w->endpoint, "killed");
+    expect(w, "open vendor.com/gpu gpu.sock of 1234");
+    world_restart(w);
+    expect(w, "open vendor.com/gpu gpu.sock of 1234");
+    w->uid = 0;
+    plugin_register(w, 8, GPU, "other.sock");
+    expect(w, "close");
+    expect(w, "open vendor.com/gpu other.sock");
+    plugin_options(w, w->endpoint, false, false);
+    plugin_list(w, w->endpoint, "g0");
+    ignore_all(w);
+    committed(w);
+    plugin_register(w, 9, GPU, "gpu.sock");
+    plugin_lost(w, w->endpoint, "refused");
+    ignore_all(w);
+    world_restart(w);
+    expect(w, "open vendor.com/gpu other.sock"); /* which listed last */
+}
+
+static void one_socket_may_be_registered_by_another_user(void **state)
+{
+    struct world *w = *state;
+
+    plugin_up(w, GPU, "gpu.sock", "g0", false, false);
+    w->uid = 1234;
+    plugin_register(w, 8, GPU, "gpu.sock");
+    ignore_all(w);
+    plugin_lost(w, w->endpoint, "refused");
+    expect(w, "register 8 refused 2:*");
+    expect(w, "open vendor.com/gpu gpu.sock"); /* as it was good last */
+    plugin_register(w, 9, GPU, "gpu.sock");
+    plugin_options(w, w->endpoint, false, false);
+    ignore_all(w);
+    plugin_list(w, w->endpoint, "g0");
+    expect(w, "commit resource vendor.com/gpu");
+    committed(w);
+    world_restart(w);
+    expect(w, "open vendor.com/gpu gpu.sock of 1234");
+}
+
 static void the_grace_goes_on_through_a_restart(void **state)
 {
     struct world *w = *state;
@@ -710,6 +757,8 @@ int main(void)
         TEST(a_plugin_whose_socket_is_replaced_may_list_other_devices),
         TEST(restored_resources_start_in_grace_and_are_dialled),
         TEST(an_imported_resource_waits_for_its_plugin),
+        TEST(a_socket_is_dialled_as_that_of_who_registered_it),
+        TEST(one_socket_may_be_registered_by_another_user),
         TEST(the_grace_goes_on_through_a_restart),
         TEST(a_grace_that_ended_during_a_restart_is_over_unless_the_plugin_serves),
         TEST(a_plugin_that_came_back_has_no_stop_time),

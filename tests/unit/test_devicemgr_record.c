@@ -25,7 +25,7 @@ static void a_resource_comes_back_as_it_was(void **state)
 
     (void)state;
     devices_update(&resource->devices, 5, entries, 2, &change);
-    endpoint_restore(&resource->endpoint, "gpu.sock", true, true);
+    endpoint_restore(&resource->endpoint, "gpu.sock", 1234, true, true);
     bytes = record_of_resource(resource, "boot-1", &len);
     resources_remove(&table, resource);
     record = row(DEVICEMGR_RECORD_RESOURCE, GPU, "", "", bytes, len);
@@ -33,6 +33,7 @@ static void a_resource_comes_back_as_it_was(void **state)
     assert_int_equal(record_restore_resource(&again, 9, "boot-1", &record), -1); /* twice */
     resource = resources_edit(&again, GPU);
     assert_string_equal(resource->endpoint.socket_good, "gpu.sock");
+    assert_int_equal(resource->endpoint.uid_good, 1234);
     assert_true(resource->endpoint.pre_start && resource->endpoint.has_preference);
     assert_int_equal(resource->devices.len, 2);
     assert_true(devices_find(&resource->devices, "g0")->healthy);
@@ -51,7 +52,7 @@ static void restored(const char *boot_id, uint64_t now_ms, const char *stored_bo
     uint8_t *bytes;
     size_t len;
 
-    endpoint_restore(&resource->endpoint, "gpu.sock", false, false);
+    endpoint_restore(&resource->endpoint, "gpu.sock", 0, false, false);
     endpoint_stop(&resource->endpoint, 700, "EOF");
     endpoint_set_stop_stored(&resource->endpoint, stored_boot_id != NULL);
     bytes = record_of_resource(resource, stored_boot_id ? stored_boot_id : "boot-1", &len);
@@ -168,7 +169,7 @@ static void every_cut_of_a_resource_is_refused_or_harmless(void **state)
 
     (void)state;
     devices_update(&resource->devices, 5, &entry, 1, &change);
-    endpoint_restore(&resource->endpoint, "gpu.sock", false, false);
+    endpoint_restore(&resource->endpoint, "gpu.sock", 0, false, false);
     bytes = record_of_resource(resource, "boot-1", &len);
     resources_remove(&table, resource);
     for (size_t cut = 0; cut < len; cut++) {

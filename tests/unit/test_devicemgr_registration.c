@@ -6,7 +6,7 @@
 
 static void reg(struct world *w, const char *version, const char *socket, const char *resource)
 {
-    devicemgr_register(w->mgr, w->now_ms, 7, version, socket, resource);
+    devicemgr_register(w->mgr, w->now_ms, 7, version, socket, 0, resource);
     devicemgr_run(w->mgr);
 }
 
@@ -79,13 +79,13 @@ static void the_endpoint_of_one_that_was_found_is_a_path(void **state)
 {
     struct world *w = *state;
 
-    devicemgr_register_at(w->mgr, w->now_ms, 7, "v1", "/plugins/gpu.sock", GPU);
+    devicemgr_register_at(w->mgr, w->now_ms, 7, "v1", "/plugins/gpu.sock", 0, GPU);
     devicemgr_run(w->mgr);
     expect(w, "register 7 refused 2: requested API version \"v1\"*");
-    devicemgr_register_at(w->mgr, w->now_ms, 8, "v1beta1", "/plugins/gpu.sock", "bad");
+    devicemgr_register_at(w->mgr, w->now_ms, 8, "v1beta1", "/plugins/gpu.sock", 0, "bad");
     devicemgr_run(w->mgr);
     expect(w, "register 8 refused 2: the ResourceName \"bad\" is invalid");
-    devicemgr_register_at(w->mgr, w->now_ms, 9, "v1beta1", "/plugins/gpu.sock", GPU);
+    devicemgr_register_at(w->mgr, w->now_ms, 9, "v1beta1", "/plugins/gpu.sock", 0, GPU);
     devicemgr_run(w->mgr);
     expect(w, "open vendor.com/gpu /plugins/gpu.sock");
     plugin_options(w, w->endpoint, false, false);
@@ -405,13 +405,15 @@ static void a_dial_that_waits_survives_the_loss_of_the_older_connection(void **s
     hurry(w);
     plugin_register(w, 50, GPU, "a.sock");
     expect(w, "register 9 refused 10:*");
+    w->uid = 1234;
     plugin_register(w, 51, GPU, "b.sock");
+    w->uid = 0;
     expect(w, "register 50 refused 10:*");
     plugin_lost(w, w->endpoint, "refused"); /* it never listed, yet it is not over */
     pass(w, DIAL_EVERY_MS - 1);
     expect_nothing(w);
     pass(w, 1);
-    expect(w, "open vendor.com/gpu b.sock");
+    expect(w, "open vendor.com/gpu b.sock of 1234");
     plugin_options(w, w->endpoint, false, false);
     expect(w, "registered 51");
     plugin_list(w, w->endpoint, "g0");

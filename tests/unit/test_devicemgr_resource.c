@@ -43,7 +43,7 @@ static void anything_but_healthy_is_unhealthy(void **state)
     assert_int_equal(resource->devices.healthy, 1);
     assert_true(devices_find(&resource->devices, "a")->healthy);
     assert_false(resource_usable(resource)); /* its endpoint is not active */
-    endpoint_dial(&resource->endpoint, 1, 1, ENDPOINT_REGISTERED, "x.sock");
+    endpoint_dial(&resource->endpoint, 1, 1, ENDPOINT_REGISTERED, "x.sock", 0);
     endpoint_set_state(&resource->endpoint, 1, ENDPOINT_ACTIVE);
     assert_true(resource_usable(resource));
     resources_remove(&table, resource);

@@ -19,15 +19,17 @@
 /* A row of each kind, with all that it can have, and one with nothing that it need not. */
 static const char TEXT[] =
     "{\"format\": \"cri-device-shim/checkpoint/v1\", \"schemaVersion\": 1, \"sound\": true,"
-    " \"resources\": [{\"name\": \"v.com/gpu\", \"socket\": \"gpu.sock\", \"preStart\": true,"
-    "  \"preferred\": true, \"devices\": [{\"id\": \"g0\", \"healthy\": true, \"numaNodes\": [0, "
-    "1], \"unhealthySinceMs\": 0},"
+    " \"resources\": [{\"name\": \"v.com/gpu\", \"socket\": \"gpu.sock\","
+    "  \"socketUid\": 4294967295, \"preStart\": true, \"preferred\": true,"
+    "  \"devices\": [{\"id\": \"g0\", \"healthy\": true, \"numaNodes\": [0, 1],"
+    "   \"unhealthySinceMs\": 0},"
     "   {\"id\": \"g\\u00e4\", \"healthy\": false, \"numaNodes\": [],"
     "    \"unhealthySinceMs\": 9}], \"away\": true,"
     "  \"awayFor\": \"it ended\", \"awaySinceMs\": 12345, \"awayBoot\": \"a-boot\","
     "  \"noExecute\": [\"g1\"], \"noExecuteBoot\": \"a-boot\", \"healthClosed\": true},"
-    "  {\"name\": \"v.com/nic\", \"socket\": null, \"preStart\": false, \"preferred\": false,"
-    "   \"devices\": [], \"away\": false, \"awayFor\": null, \"awaySinceMs\": null,"
+    "  {\"name\": \"v.com/nic\", \"socket\": null, \"socketUid\": 0, \"preStart\": false,"
+    "   \"preferred\": false, \"devices\": [], \"away\": false, \"awayFor\": null, "
+    "\"awaySinceMs\": null,"
     "   \"awayBoot\": null, \"noExecute\": [], \"noExecuteBoot\": null,"
     "   \"healthClosed\": false}],"
     " \"allocations\": [{\"podUid\": \"p\", \"container\": \"main\", \"resource\": \"v.com/gpu\","
@@ -141,6 +143,7 @@ static const struct later {
              {"users", "moved", "false"},
              {"users", "alone", "false"},
              {"users", "former", "[]"},
+             {"preStart", "socketUid", "0"},
              {"preStart", "noExecute", "[]"},
              {"preStart", "noExecuteBoot", "null"},
              {"preStart", "healthClosed", "false"},

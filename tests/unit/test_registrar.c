@@ -23,13 +23,14 @@ struct fixture {
     unsigned registered, cancelled, answered;
     uint64_t number;
     char version[32], socket_name[32], resource[32];
+    uid_t uid;
     unsigned messages;
     int code;
     char message[128];
 };
 
 static void on_registered(void *user, uint64_t registration, const char *version,
-                          const char *socket_name, const char *resource)
+                          const char *socket_name, uid_t uid, const char *resource)
 {
     struct fixture *f = user;
 
@@ -37,6 +38,7 @@ static void on_registered(void *user, uint64_t registration, const char *version
     f->number = registration;
     snprintf(f->version, sizeof f->version, "%s", version);
     snprintf(f->socket_name, sizeof f->socket_name, "%s", socket_name);
+    f->uid = uid;
     snprintf(f->resource, sizeof f->resource, "%s", resource);
 }
 
@@ -122,7 +124,6 @@ static void makes_the_directory_and_its_socket(void **state)
 static void answers_with_success(void **state)
 {
     struct fixture f;
-    uid_t uid = (uid_t)-1;
 
     start(&f, state);
     call_register(&f);
@@ -130,11 +131,11 @@ static void answers_with_success(void **state)
     assert_string_equal(f.version, "v1beta1");
     assert_string_equal(f.socket_name, "gpu.sock");
     assert_string_equal(f.resource, "v.com/gpu");
-    assert_true(registrar_peer(f.registrar, "gpu.sock", &uid));
-    assert_int_equal(uid, getuid());
-    assert_false(registrar_peer(f.registrar, "other.sock", &uid));
+    assert_int_equal(f.uid, getuid());
+    assert_true(registrar_waits(f.registrar, "gpu.sock"));
+    assert_false(registrar_waits(f.registrar, "other.sock"));
     registrar_answer(f.registrar, f.number, RPC_OK, NULL);
-    assert_false(registrar_peer(f.registrar, "gpu.sock", &uid));
+    assert_false(registrar_waits(f.registrar, "gpu.sock"));
     WAIT(f.world, f.answered == 1);
     assert_int_equal(f.code, RPC_OK);
     assert_int_equal(f.messages, 1);

@@ -15,6 +15,7 @@ struct fixture {
     struct registering plugin;
     char events[512]; /* "driver NAME ENDPOINT SERVICES;" "plugin ..." "gone;" */
     uint64_t number, gone;
+    uid_t uid;
     bool later; /* answered by the test */
     const char *refusal;
     bool stopped;
@@ -50,10 +51,12 @@ static void on_driver(void *user, uint64_t registration, const char *name, const
         registry_answer(f->registry, registration, f->refusal);
 }
 
-static void on_plugin(void *user, uint64_t registration, const char *resource, const char *endpoint)
+static void on_plugin(void *user, uint64_t registration, const char *resource, const char *endpoint,
+                      uid_t uid)
 {
     struct fixture *f = user;
 
+    f->uid = uid;
     take(f, registration, "plugin ", resource, endpoint);
     note(f, ";");
     if (!f->later)
@@ -124,16 +127,14 @@ static void a_driver(void **state)
     WAIT(f.world, f.plugin.registered);
     assert_string_equal(f.events, "driver gpu.example.com /run/dra.sock v1.DRAPlugin;");
     assert_true(f.number & REGISTRY_NUMBER_BIT);
-    assert_true(registry_endpoint_peer(f.registry, "/run/dra.sock", &uid));
-    assert_int_equal(uid, getuid());
-    assert_false(registry_endpoint_peer(f.registry, "/run/other.sock", &uid));
-    uid = (uid_t)-1;
+    assert_true(registry_has_endpoint(f.registry, "/run/dra.sock"));
+    assert_false(registry_has_endpoint(f.registry, "/run/other.sock"));
     assert_true(registry_peer(f.registry, f.number, &uid));
     assert_int_equal(uid, getuid());
     assert_false(registry_peer(f.registry, f.number + 1, &uid));
     registering_close(&f.plugin);
     WAIT(f.world, f.gone == f.number);
-    assert_false(registry_endpoint_peer(f.registry, "/run/dra.sock", &uid));
+    assert_false(registry_has_endpoint(f.registry, "/run/dra.sock"));
     assert_false(registry_peer(f.registry, f.number, &uid));
     stop(&f);
 }
@@ -148,10 +149,12 @@ static void a_device_plugin_whose_endpoint_is_its_socket(void **state)
     f.plugin.name = "vendor.com/gpu";
     f.plugin.endpoint = "";
     f.plugin.versions[0] = "v1beta1";
+    f.uid = (uid_t)-1;
     serve(&f);
     WAIT(f.world, f.plugin.registered);
     snprintf(expected, sizeof expected, "plugin vendor.com/gpu %s/gpu-reg.sock;", f.directory);
     assert_string_equal(f.events, expected);
+    assert_int_equal(f.uid, getuid());
     stop(&f);
 }
 
