@@ -110,9 +110,9 @@ void ends_ask(struct ends *ends, const char *pod_uid, const struct end_request *
 /* It does not want that any more. The last one's pod may be made again, and stops under way are
  * taken back. */
 void ends_cancel(struct ends *ends, const char *pod_uid, enum end_asker asker, uint64_t token);
-/* Whether those that eviction alone has the cluster end are to be so still is not known any more:
- * nothing is sent for them until it is. */
-void ends_doubt(struct ends *ends);
+/* Whether the pod is to be evicted still is not known any more: if the cluster is to end it, for
+ * nobody else, nothing is sent for that until it is. */
+void ends_doubt(struct ends *ends, const char *pod_uid);
 /* The eviction that an earlier process has asked for, or that was doubted, is so still: it goes on.
  * Without effect for any other. */
 void ends_confirm(struct ends *ends, const char *pod_uid);

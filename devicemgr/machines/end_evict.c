@@ -87,15 +87,15 @@ void end_evict_order(struct ends *ends, struct ending *ending)
     ends->counts.evictions++;
 }
 
-void ends_doubt(struct ends *ends)
+void ends_doubt(struct ends *ends, const char *pod_uid)
 {
-    for (struct ending *e = ends->state->endings.by_uid; e; e = e->hh.next) {
-        if ((e->state != ENDING_ASKED && e->state != ENDING_EVICTING) ||
-            !ending_asked_only_by(e, END_EVICTION))
-            continue;
-        end_evict_cancel(ends, e);
-        e->unconfirmed = true;
-    }
+    struct ending *ending = endings_edit(&ends->state->endings, pod_uid);
+
+    if (!ending || !ending_asked_only_by(ending, END_EVICTION) ||
+        (ending->state != ENDING_ASKED && ending->state != ENDING_EVICTING))
+        return;
+    end_evict_cancel(ends, ending);
+    ending->unconfirmed = true;
 }
 
 void ends_tick(struct ends *ends)

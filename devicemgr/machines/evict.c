@@ -164,6 +164,14 @@ void evicts_doubt(struct evicts *evicts)
         e->adopted = e->state == EVICTION_ASKED;
 }
 
+bool evicts_in_doubt(const struct evicts *evicts, const char *pod_uid)
+{
+    const struct eviction *eviction;
+
+    HASH_FIND_STR(evicts->by_uid, pod_uid, eviction);
+    return !evicts->adopted || (eviction && eviction->adopted);
+}
+
 static void confirm(struct evicts *evicts, struct eviction *eviction)
 {
     if (!eviction->adopted || eviction->at_ms > evicts->state->now_ms)

@@ -91,6 +91,8 @@ static inline bool evicts_quiet(const struct evicts *evicts)
 /* Taints of the cluster may be others by now: for whoever was asked for it is to be known anew that
  * it is so still. */
 void evicts_doubt(struct evicts *evicts);
+/* Whether it is not known yet, also since a start, that the pod is to go still, if it was to. */
+bool evicts_in_doubt(const struct evicts *evicts, const char *pod_uid);
 /* The oldest step, for eviction_step_free(); NULL: nothing is to be done. */
 struct eviction_step *evicts_take(struct evicts *evicts);
 void eviction_step_free(struct eviction_step *step);

@@ -20,6 +20,9 @@ void end_cancel(struct devicemgr *mgr, const char *pod_uid, enum end_asker asker
 void evict_turn(struct devicemgr *mgr);
 /* Likewise who is to be ended since the machine goes down. */
 void shutdown_turn(struct devicemgr *mgr);
+/* Behind them, and before anything leaves: whoever is not known to be evicted still, and is wanted
+ * by nobody else any more, has nothing sent. */
+void evict_doubt(struct devicemgr *mgr);
 /* Mostly neither finds anybody: nothing is tainted, and the machine does not go down. */
 static inline bool end_quiet(const struct devicemgr *mgr)
 {

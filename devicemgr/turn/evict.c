@@ -34,6 +34,14 @@ void evict_turn(struct devicemgr *mgr)
     }
 }
 
+void evict_doubt(struct devicemgr *mgr)
+{
+    for (const struct ending *e = mgr->state.endings.by_uid; e; e = e->hh.next) {
+        if (evicts_in_doubt(&mgr->evicts, e->pod_uid))
+            ends_doubt(&mgr->ends, e->pod_uid);
+    }
+}
+
 void devicemgr_evictions(const struct devicemgr *mgr, struct devicemgr_evictions *out)
 {
     const struct evicts *evicts = &mgr->evicts;

@@ -55,7 +55,6 @@ void devicemgr_taints_doubted(struct devicemgr *mgr, uint64_t now_ms)
     state_at(&mgr->state, now_ms);
     mgr->state.tainted.doubted = true;
     evicts_doubt(&mgr->evicts);
-    ends_doubt(&mgr->ends);
 }
 
 void devicemgr_claim_consumers(struct devicemgr *mgr, uint64_t now_ms, const char *uid,

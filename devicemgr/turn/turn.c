@@ -137,6 +137,7 @@ static void review_ends(struct devicemgr *mgr)
     tainted_review(&mgr->state);
     evict_turn(mgr);
     shutdown_turn(mgr);
+    evict_doubt(mgr);
 }
 
 /* A commit begins only when nothing else is left to do, so that it takes all rows there are. */

@@ -909,7 +909,7 @@ static void what_an_operator_has_tainted_goes_on(void **state)
     taint_of(w, DRIVER, "p/gpu-0");
     assert_int_equal(settle(w), 2);
     agent_goes(w);
-    assert_int_equal(settle(w), 2);
+    expect_nothing(w); /* the next one has these from us */
     untaint_of(w, DRIVER, "p/gpu-0");
     settle(w);
     taint_of(w, DRIVER, "p/gpu-0");
@@ -952,6 +952,50 @@ static void nor_is_anybody_let_go_for_that(void **state)
     agent_has_told_all(w);
     settle(w);
     assert_false(is_asked(w, "u1") || is_asked(w, "u2"));
+}
+
+/* As when the machine's shutdown is cancelled, of which the agent has ended. */
+static void who_is_ended_here_no_more_has_nothing_sent(void **state)
+{
+    const struct end_request here = {
+        .asker = END_OPERATOR, .grace_ms = ENDING_POD_GRACE, .force_local = true, .why = "dust"};
+    struct world *w = *state;
+
+    two_go_for_a_slice(w);
+    end_ask(w->mgr, "u1", &here);
+    devicemgr_run(w->mgr);
+    assert_int_equal(settle(w), 0);
+    agent_goes(w);
+    settle(w);
+    end_cancel(w->mgr, "u1", END_OPERATOR, END_ONCE);
+    devicemgr_run(w->mgr);
+    assert_int_equal(settle(w), 0);
+    assert_true(is_asked(w, "u1"));
+    agent_has_told_all(w);
+    assert_int_equal(settle(w), 2);
+}
+
+/* Nor before the runtime has listed. */
+static void nor_has_who_was_wanted_by_another_before_a_restart(void **state)
+{
+    const struct end_request dust = {
+        .asker = END_OPERATOR, .grace_ms = ENDING_POD_GRACE, .why = "dust"};
+    struct world *w = *state;
+
+    two_go_for_a_slice(w);
+    end_ask(w->mgr, "u1", &dust);
+    devicemgr_run(w->mgr);
+    settle(w);
+    world_restart(w);
+    assert_int_equal(settle(w), 1);
+    end_cancel(w->mgr, "u1", END_OPERATOR, END_ONCE);
+    devicemgr_run(w->mgr);
+    expect(w, "evict no more");
+    assert_int_equal(settle(w), 0);
+    runtime_listed(w, "u1 u2");
+    assert_int_equal(settle(w), 0);
+    assert_true(is_asked(w, "u1"));
+    two_go_for_a_slice(w);
 }
 
 /* A container of the pod with the device "gpu-0" of claim "c", by the name that it has there. */
@@ -1652,6 +1696,8 @@ int main(void)
         TEST(what_an_operator_has_tainted_goes_on, claim_setup),
         TEST(what_an_operator_lifts_meanwhile_evicts_nobody, claim_setup),
         TEST(nor_is_anybody_let_go_for_that, claim_setup),
+        TEST(who_is_ended_here_no_more_has_nothing_sent, claim_setup),
+        TEST(nor_has_who_was_wanted_by_another_before_a_restart, claim_setup),
         TEST(nobody_is_made_with_a_claim_of_it, claim_setup),
         TEST(what_a_claim_tolerates_is_not_known_before_it_is_told, claim_setup),
         TEST(an_operators_taint_stands_meanwhile, claim_setup),
