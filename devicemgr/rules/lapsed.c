@@ -46,14 +46,45 @@ static bool is_of_now(const struct state *state, const struct claim *claim, cons
     return false;
 }
 
-/* Whether the request names what the claim has in the place of the device. */
+/* Whether the request has the name by this device: several may have had it. */
+static bool is_by_device(const struct devicemgr_create *request,
+                         const struct granted_device *former, const char *name)
+{
+    return ids_contain(&former->cdi, name) &&
+           granted_device_named(former, request->cdi_devices, request->cdi_devices_len);
+}
+
+static bool is_by_former(const struct devicemgr_create *request, const struct claim *claim,
+                         const char *name)
+{
+    size_t i = 0;
+
+    while (i < claim->lapsed.len && !is_by_device(request, &claim->lapsed.v[i], name))
+        i++;
+    return i < claim->lapsed.len;
+}
+
+/* Whether the claim has the device in the place of one by which the request has the name. */
+static bool is_in_its_place(const struct devicemgr_create *request, const struct claim *claim,
+                            const char *name, const struct granted_device *device)
+{
+    for (size_t i = 0; i < claim->lapsed.len; i++) {
+        const struct granted_device *former = &claim->lapsed.v[i];
+
+        if (is_by_device(request, former, name) && granted_meant_alike(device, former))
+            return true;
+    }
+    return false;
+}
+
+/* Whether the request names what the claim has in the place of what had the name. */
 static bool names_of_now(const struct devicemgr_create *request, const struct claim *claim,
-                         const struct granted_device *former)
+                         const char *name)
 {
     size_t i = 0;
 
     while (i < claim->devices.len &&
-           !(granted_meant_alike(&claim->devices.v[i], former) &&
+           !(is_in_its_place(request, claim, name, &claim->devices.v[i]) &&
              granted_device_named(&claim->devices.v[i], request->cdi_devices,
                                   request->cdi_devices_len)))
         i++;
@@ -71,10 +102,10 @@ static bool may_be_unknown(const struct state *state, const struct claim *claim)
 /* Whether it is by this claim that the request has the name, which may be the device's, whatever
  * claim it is given by. */
 static bool is_by(const struct state *state, const struct devicemgr_create *request,
-                  const struct claim *claim, const struct granted_device *former, const char *name)
+                  const struct claim *claim, const char *name)
 {
     return strstr(name, claim->uid) || is_reserved(state, claim, request->pod_uid, true) ||
-           (names_of_now(request, claim, former) && !may_be_unknown(state, claim) &&
+           (names_of_now(request, claim, name) && !may_be_unknown(state, claim) &&
             !is_reserved(state, claim, request->pod_uid, false));
 }
 
@@ -83,10 +114,8 @@ static const struct claim *find_former(const struct state *state,
                                        const struct devicemgr_create *request, const char *name)
 {
     for (const struct claim *c = state->claims.by_key; c; c = c->hh.next) {
-        const struct granted_device *former =
-            claim_state_kept(c->state) ? granted_named(&c->lapsed, name) : NULL;
-
-        if (former && !may_be_the_kubelets(state, c) && is_by(state, request, c, former, name) &&
+        if (claim_state_kept(c->state) && is_by_former(request, c, name) &&
+            !may_be_the_kubelets(state, c) && is_by(state, request, c, name) &&
             !is_of_now(state, c, name, request->pod_uid))
             return c;
     }
@@ -94,12 +123,13 @@ static const struct claim *find_former(const struct state *state,
 }
 
 static void add_of_now(const struct devicemgr_create *request, const struct claim *claim,
-                       const struct granted_device *former, struct ids *to)
+                       const char *name, struct ids *to)
 {
     for (size_t i = 0; i < claim->devices.len; i++) {
         const struct granted_device *device = &claim->devices.v[i];
 
-        for (size_t k = 0; granted_meant_alike(device, former) && k < device->cdi.len; k++) {
+        for (size_t k = 0; is_in_its_place(request, claim, name, device) && k < device->cdi.len;
+             k++) {
             if (!is_named(request, device->cdi.v[k]))
                 ids_add_new(to, device->cdi.v[k]);
         }
@@ -116,8 +146,7 @@ struct renames lapsed_look(const struct state *state, const struct devicemgr_cre
             renames_find(&renames, name) ? NULL : find_former(state, request, name);
 
         if (claim)
-            add_of_now(request, claim, granted_named(&claim->lapsed, name),
-                       &renames_add(&renames, name)->to);
+            add_of_now(request, claim, name, &renames_add(&renames, name)->to);
     }
     return renames;
 }

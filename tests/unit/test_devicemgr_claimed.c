@@ -1234,6 +1234,48 @@ static void who_names_one_request_is_given_what_is_for_that(void **state)
     expect_nothing(w);
 }
 
+/* A driver that had one name for all that a claim has, until its next release. */
+static void a_name_of_several_is_what_each_of_them_was_for(void **state)
+{
+    struct world *w = *state;
+
+    driver_up(w, 1, DRIVER);
+    runtime_cdi(w, DEVICEMGR_CDI_READ);
+    claim_prepared(w, 5, "c1", "gpu-0:c1@a nic-0:c1@b");
+    prepared_anew(w, 6, "c1", "gpu-0:c1-g@a nic-0:c1-n@b fpga-0:c1-f@d");
+    renamed(w, "u1", "example.com/dev=c1", "");
+    expect(w, "rename example.com/dev=c1 to example.com/dev=c1-g,example.com/dev=c1-n");
+    expect_nothing(w);
+}
+
+/* And that does not have the claim's uid in it. */
+static void any_of_them_says_that_it_is_by_the_claim(void **state)
+{
+    struct world *w = *state;
+
+    driver_up(w, 1, DRIVER);
+    runtime_cdi(w, DEVICEMGR_CDI_READ);
+    claim_prepared(w, 5, "c1", "gpu-0:all@a nic-0:all@b");
+    prepared_anew(w, 6, "c1", "gpu-0:g@a nic-0:n@b");
+    renamed(w, "u1", "example.com/dev=all example.com/dev=n", "");
+    expect(w, "rename example.com/dev=all to example.com/dev=g");
+    expect_nothing(w);
+}
+
+/* The kubelet names all of each device. */
+static void what_is_common_to_them_is_what_is_named_with_it(void **state)
+{
+    struct world *w = *state;
+
+    driver_up(w, 1, DRIVER);
+    runtime_cdi(w, DEVICEMGR_CDI_READ);
+    claim_prepared(w, 5, "c1", "gpu-0:c1-g+common@a nic-0:c1-n+common@b");
+    prepared_anew(w, 6, "c1", "gpu-0:c1-g@a nic-0:c1-n@b");
+    renamed(w, "u1", "example.com/dev=c1-n example.com/dev=common", "");
+    expect(w, "rename example.com/dev=common to none");
+    expect_nothing(w);
+}
+
 static void reserve(struct world *w, const char *claim, const char *pod_uid)
 {
     const struct devicemgr_claim_consumers consumers = {.reserved_for = &pod_uid,
@@ -1340,8 +1382,8 @@ static void what_a_claim_had_is_forgotten_when_it_is_unprepared(void **state)
     stays(w, "u1", C1_BOTH);
     sandbox_stopped(w, "s-u1");
     prepared_anew(w, 9, "c1", "gpu-2:c1-2+all");
-    renamed(w, "u1", "example.com/dev=c1-1", "");
-    expect(w, "rename example.com/dev=c1-1 to example.com/dev=c1-2,example.com/dev=all");
+    renamed(w, "u1", C1_BOTH, "");
+    expect(w, "rename example.com/dev=c1-1 to example.com/dev=c1-2");
 }
 
 /* The kubelet may have had it prepared there. */
@@ -1719,6 +1761,9 @@ int main(void)
         CLAIMS_TEST(who_names_what_a_claim_had_before_is_given_what_it_has),
         CLAIMS_TEST(what_nobody_has_of_before_is_not_given_either),
         CLAIMS_TEST(who_names_one_request_is_given_what_is_for_that),
+        CLAIMS_TEST(a_name_of_several_is_what_each_of_them_was_for),
+        CLAIMS_TEST(any_of_them_says_that_it_is_by_the_claim),
+        CLAIMS_TEST(what_is_common_to_them_is_what_is_named_with_it),
         CLAIMS_TEST(what_may_be_by_another_claim_stays),
         CLAIMS_TEST(nor_is_it_by_a_claim_that_is_known_not_to_be_the_pods),
         CLAIMS_TEST(nor_by_one_of_which_it_names_what_is_for_another_request),
