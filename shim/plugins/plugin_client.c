@@ -32,6 +32,8 @@
 #define EXTRA_MAX 4
 /* A stream without a list after that may wait for what one that was left holds. */
 #define UNLISTED_MS_MAX 5000
+/* How long it may take to say what it says at once. */
+#define BESIDES_MS_MAX 5000
 /* When a service manager that is busy is told again of a stream that it is to keep. */
 #define LEAVE_AGAIN_MS 1000
 /* Who has registered is dialled within that. */
@@ -86,6 +88,18 @@ static void options_free(ProtobufCMessage *options)
         protobuf_c_message_free_unpacked(options, NULL);
 }
 
+static struct plugin_client *find_at(const struct plugin_clients *set, const char *path)
+{
+    struct plugin_client *client, *next;
+
+    HASH_ITER(hh, set->clients, client, next)
+    {
+        if (strcmp(client->path, path) == 0)
+            return client;
+    }
+    return NULL;
+}
+
 /* What is only listened to there; NULL: nothing. */
 static struct plugin_client *find_outdated(const struct plugin_clients *set, const char *path)
 {
@@ -133,12 +147,42 @@ static const struct numbered_method METHODS[] = {
                          &v1beta1__pre_start_container_response__descriptor},
 };
 
-/* Whether a plugin may have no thread left for a call beside the streams that it has. Preferences
- * are waited for too briefly to tell. */
+/* Preferences are waited for too briefly to tell. */
 static bool is_unanswered(const struct numbered_end *end)
 {
     return end->code == RPC_DEADLINE_EXCEEDED && end->note &&
            end->method - METHODS != METHOD_PREFER;
+}
+
+static void on_ignored(struct rpc_call *rpc, const ProtobufCMessage *message, void *user)
+{
+    (void)rpc;
+    (void)message;
+    (void)user;
+}
+
+static void on_asked_besides(struct rpc_call *rpc, const struct rpc_status *status, void *user)
+{
+    const struct plugin_client *client = user;
+
+    (void)rpc;
+    if (status->code == RPC_DEADLINE_EXCEEDED)
+        end_older(client->set, client->path);
+}
+
+/* A plugin may have no thread left for a call beside the streams that it has: then it does not say
+ * either what it says at once. Else it is slow with the call, as with a device that hangs, and the
+ * streams are in nobody's way. */
+static void ask_besides(struct plugin_clients *set, const char *path)
+{
+    static const struct rpc_call_ops ops = {.message = on_ignored, .done = on_asked_besides};
+    struct plugin_client *client = find_at(set, path);
+    V1beta1__Empty empty = V1BETA1__EMPTY__INIT;
+
+    if (client && client->state == CLIENT_STREAMING)
+        (void)rpc_channel_call(client->channel, DEVICEPLUGIN_GET_OPTIONS, &empty.base,
+                               &v1beta1__device_plugin_options__descriptor, 0, BESIDES_MS_MAX, &ops,
+                               client);
 }
 
 static void on_call_ended(void *user, const struct numbered_end *end)
@@ -146,7 +190,7 @@ static void on_call_ended(void *user, const struct numbered_end *end)
     struct plugin_clients *set = user;
 
     if (is_unanswered(end))
-        end_older(set, end->note);
+        ask_besides(set, end->note);
     switch ((enum method)(end->method - METHODS)) {
     case METHOD_ALLOCATE:
         set->ops->allocated(set->user, end->number, end->code, end->message,
@@ -594,18 +638,6 @@ static void client_close(struct plugin_client *client)
     free(client->left);
     options_free(client->options);
     uv_close((uv_handle_t *)&client->timer, on_client_timer_closed);
-}
-
-static struct plugin_client *find_at(const struct plugin_clients *set, const char *path)
-{
-    struct plugin_client *client, *next;
-
-    HASH_ITER(hh, set->clients, client, next)
-    {
-        if (strcmp(client->path, path) == 0)
-            return client;
-    }
-    return NULL;
 }
 
 /* What comes where nobody is would be lost, and that as often as its stream takes what changes. */

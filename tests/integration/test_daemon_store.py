@@ -17,7 +17,7 @@ import pytest
 from asking import by_annotation
 from feed import Feed
 from kept_shim import kept_shim
-from plugin import Plugin, PluginProcess
+from plugin import Plugin, PluginProcess, never
 from shim import accepts, locked
 from supervisor import NAME_THAT_TAKES_ALL, Supervisor
 from waiting import GENEROUS_S, wait_until
@@ -317,6 +317,27 @@ def test_a_plugin_has_its_threads_for_calls(manager, make_kept, make_plugin, mak
         assert count or plugin.stream_count() == 2
     kept.wait_log("1 of 1 devices healthy", deaths + 1)
     run_at_last(make_client(kept), f"{GPU}=1")
+
+
+def test_what_it_says_next_is_heard_though_a_call_was_slow(manager, make_kept, make_client, closing):
+    """Its device hangs, and Allocate with it. It answers other calls, so that the dead daemon's stream is in nobody's
+    way, and tells of the device next."""
+    kept = make_kept(manager, plugins={"allocate_timeout": "500ms"})
+    kept.start()
+    plugin = closing(OneChannelPlugin(kept.plugin_dir, GPU, ["g0", "g1"]))
+    plugin.on_allocate = never
+    plugin.start()
+    kept.wait_log("2 of 2 devices healthy")
+    kept.wait_plugins_stored()
+    kept.kill()
+    kept.start()
+    manager.wait_names(lambda names: len(left_streams(names)) == 2)
+    kept.wait_log("2 of 2 devices healthy", 2)
+    client = make_client(kept)
+    with pytest.raises(grpc.RpcError):
+        client.run(client.run_pod("web", annotations=by_annotation("app", f"{GPU}=1")), "app")
+    plugin.set_devices({"g0": False, "g1": True})
+    kept.wait_log("1 of 2 devices healthy")
 
 
 class OneStreamPlugin(Plugin):

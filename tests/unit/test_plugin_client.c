@@ -707,6 +707,23 @@ static void who_registers_elsewhere_has_his_first_stream_ended(void **state)
     assert_int_equal(f->lists, 0);
 }
 
+/* It is slow, and has threads for other calls: the streams that it has are in nobody's way. */
+static void who_answers_beside_a_slow_call_keeps_his_first_stream(void **state)
+{
+    struct fixture *f = *state;
+
+    serve_connected(f);
+    register_once_dialled(f);
+    f->plugin.hold = true;
+    allocate(f, CALL, 100);
+    WAIT(f->world, f->plugin.held);
+    f->plugin.hold = false;
+    WAIT(f->world, f->ends == 1 && f->plugin.cancelled == 1);
+    assert_int_equal(f->code, RPC_DEADLINE_EXCEEDED);
+    world_settle(f->world);
+    assert_int_equal(f->plugin.streams_over, 0);
+}
+
 /* A server that takes no call on its first connection: all go over another, also once the first is
  * lost. */
 static void goes_on_elsewhere_when_the_first_connection_is_lost(void **state)
@@ -778,6 +795,7 @@ int main(void)
         TEST(endpoints_of_one_socket_are_separate),
         TEST(who_registers_once_dialled_has_his_calls_taken_back),
         TEST(who_registers_elsewhere_has_his_first_stream_ended),
+        TEST(who_answers_beside_a_slow_call_keeps_his_first_stream),
         TEST(goes_on_elsewhere_when_the_first_connection_is_lost),
     };
 
