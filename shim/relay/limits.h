@@ -51,7 +51,8 @@
 #define RELAY_RESPONSE_BYTES_MAX (64u * 1024)
 /* Copies of answers under way on one connection; what does not fit passes unread. */
 #define RELAY_RESPONSES_BYTES_MAX (64 * (size_t)RELAY_RESPONSE_BYTES_MAX)
-/* Calls looked at, parked or refused at once on one connection. */
+/* Calls looked at, parked or refused at once on one connection; one more passes unread, if it is to
+ * be observed only. */
 #define RELAY_STREAMS_MAX 4096
 /* SETTINGS frames of one end in flight without an ACK, our barriers not counted. */
 #define RELAY_SETTINGS_PENDING_MAX 256

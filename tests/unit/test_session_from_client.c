@@ -322,6 +322,19 @@ SCENARIO(too_many_streams)
     saw(w, CLIENT, "GOAWAY 8193 11\n");
 }
 
+SCENARIO(an_observed_call_too_many_passes_unread)
+{
+    const char *const fields[] = {":path", "/runtime.v1.RuntimeService/StopPodSandbox", NULL};
+
+    for (uint32_t i = 0; i <= RELAY_STREAMS_MAX; i++)
+        h2_headers(&w->writers[CLIENT], &w->out, 2 * i + 1, 0, -1, 0, fields);
+    message(w, 2 * RELAY_STREAMS_MAX + 1, "x", H2_END_STREAM);
+    feed(w, CLIENT);
+    calls_are(w, RELAY_STREAMS_MAX);
+    told(w, "");
+    same(&w->to[RUNTIME], &w->fed[CLIENT]);
+}
+
 SCENARIO(odd_streams_pass_and_leave_nothing_behind)
 {
     data(w, 77, "idle", 4, 0);
@@ -376,6 +389,7 @@ int main(void)
         cmocka_unit_test(observed_requests_have_a_common_bound),
         cmocka_unit_test(data_before_headers_does_not_hide_a_call),
         cmocka_unit_test(too_many_streams),
+        cmocka_unit_test(an_observed_call_too_many_passes_unread),
         cmocka_unit_test(odd_streams_pass_and_leave_nothing_behind),
         cmocka_unit_test(without_memory_nothing_leaks_or_breaks),
     };

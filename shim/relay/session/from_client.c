@@ -134,6 +134,8 @@ int from_client_headers_end(struct session *s, uint32_t stream_id, bool ends_str
     if (s->classes[f->method] == CRI_CLASS_RELAYED || ends_stream)
         return 0;
     st = stream_new(s, stream_id, f->method);
+    if (!st && s->classes[f->method] == CRI_CLASS_OBSERVED)
+        return 0; /* it passes unread, as what is too large to be kept */
     if (!st)
         return session_offend(s, FRAME_ENHANCE_YOUR_CALM, "too many calls on one connection");
     st->encoding = f->encoding;
