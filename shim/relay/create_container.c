@@ -90,7 +90,6 @@ static bool read_cdi(struct create_container *c)
 static const Create__V1__Request *unpack(struct create_container *c, const uint8_t *bytes,
                                          size_t len, int *code)
 {
-    message_arena_fini(&c->arena);
     c->arena = (struct message_arena){.most = RELAY_DECODED_BYTES_MAX};
     return (const Create__V1__Request *)message_unpack(&create__v1__request__descriptor, bytes, len,
                                                        &c->arena, code);
@@ -103,6 +102,7 @@ static const Create__V1__Request *unpack_known(struct create_container *c, const
     const Create__V1__Request *request = NULL;
     struct buffer known = {0};
 
+    message_arena_fini(&c->arena);
     switch (wire_put_known(&known, &create__v1__request__descriptor, bytes, len)) {
     case 0:
         request = unpack(c, buffer_data(&known), buffer_len(&known), code);

@@ -105,7 +105,8 @@
 /*
  * What all connections share while one call is worked at: the message decoded with the lists made
  * of it, and three copies of the largest message, on its way from the one that was held over the
- * changed one to the frames it goes out in.
+ * changed one to the frames it goes out in; or before that, from one that protobuf-c does not read
+ * to what is known of it, with a message and another one in it on their way there (wire.h).
  */
 #define RELAY_WORK_BYTES_MAX                                                                       \
     (RELAY_DECODED_BYTES_MAX + RELAY_DECODED_BYTES_MAX / 2 + 3 * (size_t)RELAY_MESSAGE_BYTES_MAX)
