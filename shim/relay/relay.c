@@ -21,7 +21,6 @@
 #include "shim/rpc/socket_file.h"
 #include "shim/rpc/stored_listener.h"
 
-#define BACKLOG 511
 #define SOCKET_DIRECTORY_MODE 0755
 /* Among the listeners in the store. */
 #define STORED_NAME "cri"
@@ -131,7 +130,7 @@ static int accept_from(struct relay *relay, int fd, struct acceptor **out)
 {
     const struct acceptor_owner owner = {
         .name = "relay", .user = relay, .take = take_client, .closed = on_acceptor_closed};
-    int err = listen(fd, BACKLOG) < 0 ? -errno : 0;
+    int err = listen(fd, SOMAXCONN) < 0 ? -errno : 0; /* as a runtime in Go */
 
     if (err) {
         close(fd);

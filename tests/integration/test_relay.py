@@ -1,6 +1,8 @@
 """The relay between two foreign gRPC implementations: what is not ours passes as it came."""
 
+import os
 import queue
+import signal
 import socket
 import threading
 
@@ -229,6 +231,20 @@ def test_client_crash_ends_its_calls(runtime, shim, client):
         call = runtime.wait_calls("Slow")[0]
     assert call.over.wait(GENEROUS_S)
     assert client.Version().runtime_name == "recorder"
+
+
+def test_who_comes_while_the_shim_is_busy_waits(shim):
+    """As many as at a runtime's own socket: none is turned away."""
+    clients = [socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_NONBLOCK)
+               for _ in range(600)]
+    os.kill(shim.pid, signal.SIGSTOP)
+    try:
+        for client in clients:
+            client.connect(str(shim.socket))
+    finally:
+        for client in clients:
+            client.close()
+        os.kill(shim.pid, signal.SIGCONT)
 
 
 def test_runtime_restart(runtime, client):
