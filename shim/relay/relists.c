@@ -391,7 +391,7 @@ void relists_request(struct relists *r, struct session *session, struct session_
         sandboxes_requested(r, w, call);
     else if (w && !w->kubelet)
         stranger_requested(r, w, session, call);
-    else
+    else if (session_waits(call)) /* or it has passed, as a stranger's in an earlier process */
         containers_requested(r, w, session, call, deadline_ms);
 }
 

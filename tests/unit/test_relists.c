@@ -353,6 +353,26 @@ static void what_the_next_daemon_does_not_take_for_a_kubelet_passes(void **state
     told(w, "");
 }
 
+static void what_only_the_next_daemon_takes_for_a_kubelet_passes(void **state)
+{
+    struct world *w = *state;
+    struct wire *k = open_wire(w, 0, STRANGER);
+    struct buffer framed = {0};
+
+    version(k, 1, "");
+    h2_request(&k->writers[CLIENT], &k->out, 3, "ListContainers");
+    wire_feed(k, CLIENT);
+    relists_session_gone(w->relists, k->session);
+    session_begin(k->session, KUBELET);
+    h2_message(&framed, 0, EMPTY_FILTER);
+    h2_data(&k->out, 3, buffer_data(&framed), buffer_len(&framed), H2_END_STREAM, -1);
+    buffer_fini(&framed);
+    wire_feed(k, CLIENT);
+    assert_true(passed(k));
+    answer(k, 3);
+    told(w, "");
+}
+
 static void a_streamed_relist_is_held(void **state)
 {
     struct world *w = *state;
@@ -628,6 +648,7 @@ int main(void)
         TEST(a_kubelet_that_names_its_version_is_not_new),
         TEST(only_the_empty_filter_is_held),
         TEST(what_the_next_daemon_does_not_take_for_a_kubelet_passes),
+        TEST(what_only_the_next_daemon_takes_for_a_kubelet_passes),
         TEST(a_streamed_relist_is_held),
         TEST(a_runtime_that_knows_no_streams),
         TEST(a_kubelet_that_knows_all_sandboxes_has_listed),
