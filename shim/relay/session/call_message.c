@@ -41,10 +41,12 @@ int call_message_open(struct stream *st, const struct buffer *b, size_t bytes,
         return RPC_OK;
     if (st->encoding == MESSAGE_ENCODING_UNKNOWN)
         return RPC_UNIMPLEMENTED;
+    if (p[0] > 1 || st->encoding != MESSAGE_GZIP)
+        return RPC_INTERNAL;
     message_reader_init(&st->inflated, room);
     st->inflated.encoding = st->encoding;
     if (message_reader_feed(&st->inflated, &p, &len) != MESSAGE_READY)
-        return st->inflated.fault_code;
+        return st->inflated.fault_code == RPC_INTERNAL ? RPC_DATA_LOSS : st->inflated.fault_code;
     st->call.message = st->inflated.body;
     st->call.message_bytes = st->inflated.body_len;
     return RPC_OK;

@@ -23,7 +23,8 @@ size_t call_message_to_come(const struct buffer *b);
 
 /* Points call.message at the first message in `b`, of `bytes`, which is whole; inflated if need be,
  * within `room`. `b` and `room` are borrowed until call_message_close(). 0, or the gRPC code of
- * what is wrong with it. */
+ * what is wrong with it: INTERNAL, which no runtime reads; DATA_LOSS, gzip of which Go may read
+ * more than zlib does (several members, unknown flags). */
 int call_message_open(struct stream *st, const struct buffer *b, size_t bytes,
                       struct message_budget *room);
 

@@ -26,6 +26,9 @@ static void ask_owner(struct session *s, struct stream *st, size_t bytes)
         ending_refuse(s, st, RPC_UNIMPLEMENTED,
                       "of the compressions in grpc-encoding the shim reads only gzip");
         return;
+    case RPC_DATA_LOSS:
+        ending_refuse(s, st, RPC_INTERNAL, "%s", st->inflated.fault_text);
+        return;
     default: /* not readable: the runtime says so */
         call_message_close(st);
         withheld_open(s, st);
