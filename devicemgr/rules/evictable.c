@@ -39,12 +39,21 @@ struct holder {
 /* ---- one holder ---- */
 
 /* A taint that is not in force, and only asked about, is nobody's yet. */
-static bool is_the_clusters(const struct holder *holder, const struct taint *taint)
+static bool is_published(const struct holder *holder)
+{
+    return holder->published && !holder->walk->taint;
+}
+
+static bool is_seen_there(const struct holder *holder)
 {
     bool extended = holder->consumers && holder->consumers->extended;
-    bool published = holder->published && !holder->walk->taint;
 
-    return (taint_is_the_clusters(taint) || published) && !extended && !holder->untold;
+    return !extended && !holder->untold;
+}
+
+static bool is_the_clusters(const struct holder *holder, const struct taint *taint)
+{
+    return (taint_is_the_clusters(taint) || is_published(holder)) && is_seen_there(holder);
 }
 
 static bool is_doubted(const struct state *state, const struct taint *taint)
@@ -291,6 +300,55 @@ static void look_at_claims(struct walk *walk)
     }
 }
 
+/* Which device it is here; false: nobody is to go for it. */
+static bool find_lifted(struct holder *holder, const struct granted_device *device)
+{
+    const struct walk *walk = holder->walk;
+    const struct state *state = walk->state;
+    const char *resource = lifted_resource(state, device);
+
+    if (!resource || !is_meant(walk, resource, walk->id) ||
+        !(walk->taint || may_be_tainted(state, resource)))
+        return false;
+    holder->published =
+        state->settings.cluster && lifted_is(state, resources_find(state->resources, resource));
+    if (is_published(holder) && is_seen_there(holder))
+        return false;
+    holder->resource = resource;
+    holder->id = lifted_id(state, device, resource);
+    return is_meant(walk, resource, holder->id);
+}
+
+static void look_at_lifted_claim(struct walk *walk, const struct claim *claim)
+{
+    const struct granted *granted = claim->devices.len > 0 ? &claim->devices : &claim->allocation;
+    struct holder holder = {
+        .walk = walk, .consumers = consumers_find(walk->state->tainted.consumers, claim->uid)};
+
+    holder.untold = walk->state->settings.cluster && !holder.consumers;
+    for (size_t i = 0; i < granted->len; i++) {
+        const struct granted_device *device = &granted->v[i];
+
+        if (!find_lifted(&holder, device))
+            continue;
+        holder.tolerations =
+            consumers_tolerations(holder.consumers, claim->driver, device->pool, device->device);
+        look_at_users(&holder, claim, device, false);
+    }
+}
+
+/* What is of a lifted resource is tainted as that is: who has a container with it has an allocation of
+ * it, too, but not who is still to have one. */
+static void look_at_lifted(struct walk *walk)
+{
+    const struct claims_of *of = claims_of(&walk->state->claims, LIFT_DRIVER);
+
+    for (const struct claim *claim = of ? of->first : NULL; claim; claim = claim->next) {
+        if (may_be_held(claim))
+            look_at_lifted_claim(walk, claim);
+    }
+}
+
 /* ---- all of them ---- */
 
 size_t evictable_each(const struct state *state,
@@ -302,6 +360,7 @@ size_t evictable_each(const struct state *state,
         return 0;
     look_at_plugins(&walk);
     look_at_claims(&walk);
+    look_at_lifted(&walk);
     return walk.stale;
 }
 
@@ -332,4 +391,5 @@ void evictable_by(const struct state *state, const char *resource, const char *i
     else
         look_at_plugins(&walk);
     look_at_claims(&walk);
+    look_at_lifted(&walk);
 }

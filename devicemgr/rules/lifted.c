@@ -261,21 +261,47 @@ static const char *find_resource(const struct state *state, const char *pool)
     return NULL;
 }
 
+/* What is such a name already is that of no other id. */
+static const char *find_id(const struct resource *resource, const char *name)
+{
+    const struct devices *devices = &resource->devices;
+    char device[LIFTED_NAME_BYTES];
+
+    lifted_name_device(name, device);
+    if (strcmp(device, name) == 0)
+        return name;
+    for (size_t i = 0; i < devices->len; i++) {
+        lifted_name_device(devices->items[i].id, device);
+        if (strcmp(device, name) == 0)
+            return devices->items[i].id;
+    }
+    return name;
+}
+
 bool lifted_find(const struct state *state, const struct lift_marker *marker, const char **resource,
                  const char **id)
 {
     const char *name = find_resource(state, marker->pool);
     const struct resource *is = name ? resources_find(state->resources, name) : NULL;
-    char device[LIFTED_NAME_BYTES];
 
     *resource = name;
-    *id = marker->device;
-    for (size_t i = 0; is && i < is->devices.len; i++) {
-        lifted_name_device(is->devices.items[i].id, device);
-        if (strcmp(device, marker->device) == 0)
-            *id = is->devices.items[i].id;
-    }
+    *id = is ? find_id(is, marker->device) : marker->device;
     return name;
+}
+
+const char *lifted_resource(const struct state *state, const struct granted_device *granted)
+{
+    const char *pool = strchr(granted->pool, '/'); /* behind the node's name */
+
+    return pool ? find_resource(state, pool + 1) : NULL;
+}
+
+const char *lifted_id(const struct state *state, const struct granted_device *granted,
+                      const char *resource)
+{
+    const struct resource *is = resources_find(state->resources, resource);
+
+    return is ? find_id(is, granted->device) : granted->device;
 }
 
 bool lifted_is_device(const struct granted_device *granted, const char *resource, const char *id)

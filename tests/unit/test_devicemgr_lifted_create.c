@@ -4,6 +4,7 @@
 
 #include "claims_world.h"
 #include "cri-proto/dra_v1.pb-c.h"
+#include "cri-proto/lifted_name.h"
 #include "devicemgr/counts.h"
 #include "devicemgr/lift.h"
 #include "devicemgr/operator.h"
@@ -557,8 +558,8 @@ static void whether_the_runtime_knows_cdi_is_nobody_s_doubt(void **state)
 
 /* ---- who goes for a taint ---- */
 
-/* Pod u1 has g0 by claim c1, in a cluster that evicts. */
-static void u1_has_g0_by_claim(struct world *w)
+/* Claim c1, which has g0, is prepared, in a cluster that evicts. */
+static void u1_has_prepared_g0(struct world *w)
 {
     w->settings.cluster = true;
     devicemgr_set_settings(w->mgr, w->now_ms, &w->settings);
@@ -568,6 +569,12 @@ static void u1_has_g0_by_claim(struct world *w)
     gpus_up(w, "g0");
     sandbox_ran(w, "u1", "s-u1", 0);
     prepared(w, 5, "c1", G0);
+}
+
+/* And a container of pod u1 has it. */
+static void u1_has_g0_by_claim(struct world *w)
+{
+    u1_has_prepared_g0(w);
     made_of_known(w, 11, "u1", G0);
 }
 
@@ -650,6 +657,60 @@ static void but_of_an_extended_resource_s_claim(void **state)
     assert_true(goes(w));
 }
 
+/* Nobody else does it, and its container would be refused for ever. */
+static void so_does_who_has_no_container_yet(void **state)
+{
+    struct world *w = *state;
+
+    u1_has_prepared_g0(w);
+    consumers_are(w, false, NULL);
+    taint_g0(w);
+    assert_false(goes(w)); /* the cluster does it */
+    consumers_are(w, true, "k");
+    assert_false(goes(w));
+    consumers_are(w, true, NULL);
+    assert_true(goes(w));
+}
+
+/* By its id, which is not what it is called in the slice. */
+static void whatever_its_device_is_called(void **state)
+{
+    char name[LIFTED_NAME_BYTES];
+    struct world *w = *state;
+
+    w->settings.cluster = true;
+    devicemgr_set_settings(w->mgr, w->now_ms, &w->settings);
+    devicemgr_restored(w->mgr, w->now_ms);
+    kubelet_lists(w);
+    driver_up(w, 1, DEVICEMGR_LIFT_DRIVER);
+    gpus_up(w, "g0 GPU_1");
+    sandbox_ran(w, "u1", "s-u1", 0);
+    lifted_name_device("GPU_1", name);
+    prepared_with(w, 5, "c1", name, G1);
+    consumers_are(w, true, NULL);
+    taint_g0(w);
+    assert_false(goes(w));
+    devicemgr_taint(w->mgr, w->now_ms, 901, GPU, "GPU_1", "k:NoExecute", 0, "dust", 1, false);
+    devicemgr_run(w->mgr);
+    assert_true(goes(w));
+}
+
+/* Whoever does it. */
+static void and_who_would_go_is_told(void **state)
+{
+    struct world *w = *state;
+
+    u1_has_prepared_g0(w);
+    consumers_are(w, false, NULL);
+    ignore_all(w);
+    devicemgr_taint(w->mgr, w->now_ms, 900, GPU, "g0", "k:NoExecute", 0, "dust", 1, true);
+    devicemgr_run(w->mgr);
+    expect_with(w, "steered 900 as before", "NoExecute evicts: ns/u1", NULL);
+    devicemgr_taint(w->mgr, w->now_ms, 901, GPU, "g1", "k:NoExecute", 0, "dust", 1, true);
+    devicemgr_run(w->mgr);
+    expect_with(w, "steered 901 as before", "NoExecute evicts: none", NULL);
+}
+
 /* Pods of extended resources' claims, of which some tolerate the taint: whose claim it is, is told by
  * the device, and, where one that was given away before is prepared still, by who has reserved it. */
 static void each_goes_by_its_own_claim(void **state)
@@ -696,14 +757,7 @@ static void who_tolerates_it_by_its_claim_is_made_with_it(void **state)
 {
     struct world *w = *state;
 
-    w->settings.cluster = true;
-    devicemgr_set_settings(w->mgr, w->now_ms, &w->settings);
-    devicemgr_restored(w->mgr, w->now_ms);
-    kubelet_lists(w);
-    driver_up(w, 1, DEVICEMGR_LIFT_DRIVER);
-    gpus_up(w, "g0");
-    sandbox_ran(w, "u1", "s-u1", 0);
-    prepared(w, 5, "c1", G0);
+    u1_has_prepared_g0(w);
     consumers_are(w, false, "another");
     taint_g0(w);
     assert_false(goes(w)); /* stored */
@@ -744,6 +798,9 @@ int main(void)
         lift_test(whether_the_runtime_knows_cdi_is_nobody_s_doubt),
         lift_test(the_cluster_evicts_who_has_it_by_a_claim),
         lift_test(but_of_an_extended_resource_s_claim),
+        lift_test(so_does_who_has_no_container_yet),
+        lift_test(whatever_its_device_is_called),
+        lift_test(and_who_would_go_is_told),
         lift_test(each_goes_by_its_own_claim),
         lift_test(nor_once_it_is_published_no_more),
         lift_test(who_tolerates_it_by_its_claim_is_made_with_it),
