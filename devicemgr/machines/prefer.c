@@ -57,7 +57,7 @@ void prefers_fini(struct prefers *prefers)
     }
 }
 
-/* ---- whose container has not ended yet ---- */
+/* ---- what a container would have to wait for ---- */
 
 static bool is_held(const struct state *state, const char *resource, const char *id)
 {
@@ -74,6 +74,17 @@ static bool is_held(const struct state *state, const char *resource, const char 
     return false;
 }
 
+/* What a plugin that serves does not list, or says to be unhealthy: a kubelet that starts is shown
+ * it as healthy since a pod has it that it may admit again (rules/shown.c), and takes it for free
+ * once that is deleted. */
+static bool is_lost(const struct state *state, const char *name, const char *id)
+{
+    const struct resource *resource = resources_find(state->resources, name);
+    const struct device *device = resource ? devices_find(&resource->devices, id) : NULL;
+
+    return resource && resource_usable(resource) && !(device && device->healthy);
+}
+
 static struct ids must_include(const struct devicemgr_preference *asked)
 {
     return (struct ids){(char **)asked->must_include, asked->must_include_len};
@@ -84,18 +95,19 @@ static bool is_left_out(const struct state *state, const struct devicemgr_prefer
 {
     const struct ids must = must_include(asked);
 
-    return !ids_contain(&must, id) && (is_held(state, asked->resource, id) ||
-                                       orders_cordon(&state->orders, asked->resource, id) ||
-                                       tainted_kept_back(state, asked->resource, id));
+    return !ids_contain(&must, id) &&
+           (is_held(state, asked->resource, id) ||
+            orders_cordon(&state->orders, asked->resource, id) ||
+            tainted_kept_back(state, asked->resource, id) || is_lost(state, asked->resource, id));
 }
 
 /*
  * The kubelet takes devices for free whose containers have not ended yet: of a pod that was removed
  * a moment ago, or of all pods, if it has lost its checkpoint. Such a container would have to wait
- * here, and so would one that is given what has been cordoned just now, or is meant for a container
- * that has lost its own; so the kubelet is led to others: `free_ids` are those that nobody holds,
- * with those that it must include. False, with none in `free_ids`: that are all of them, or too
- * few.
+ * here, and so would one that is given what has been cordoned just now, is meant for a container
+ * that has lost its own, or is lost itself; so the kubelet is led to others: `free_ids` are those
+ * that nobody holds, with those that it must include. False, with none in `free_ids`: that are all
+ * of them, or too few.
  */
 static bool leave_held_out(const struct state *state, const struct devicemgr_preference *asked,
                            struct ids *free_ids)

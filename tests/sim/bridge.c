@@ -151,12 +151,23 @@ void bridge_give_up(struct world *w)
         give_up(w, preference);
 }
 
-/* What containers run with that the shim made, if enough is left that nobody may have. */
+/* What a plugin that serves does not list, or says to be unhealthy. */
+static unsigned lost(const struct world *w, size_t r)
+{
+    const struct connection *c = plugin_usable(w, r);
+
+    if (r == RESOURCE_BUILTIN)
+        return w->shim.builtin_told ? ~(w->plugins[r].listed & w->plugins[r].healthy) : 0;
+    return c ? ~c->healthy : 0;
+}
+
+/* That, and what containers run with that the shim made, if enough is left that nobody may have. */
 static unsigned left_out(struct world *w, size_t r, unsigned available, unsigned must, size_t size)
 {
-    unsigned taken = claims_held(w, 0, 0, r) | claims_unknown(w, 0, 0, r), number, wrong = 0;
+    unsigned taken = claims_held(w, 0, 0, r) | claims_unknown(w, 0, 0, r);
+    unsigned wrong = lost(w, r), number;
 
-    taken |= reason_reserved(w, NULL, r, &number) | operator_may_keep(w, r);
+    taken |= wrong | reason_reserved(w, NULL, r, &number) | operator_may_keep(w, r);
     if (!shim_exclusive(w, r) || number > 0 || reason_unlisted(w) ||
         device_sim_count((available & ~taken) | must) < size)
         return 0;
@@ -231,7 +242,7 @@ void bridge_preferred(struct world *w, uint64_t number, const char *const *ids, 
     if (preference->wrong)
         count_add(COUNT_LEFT_OUT);
     check_that(w, (mask & preference->wrong) == 0,
-               "what a container runs with is not preferred, if others are enough: %x",
+               "what a container runs with, or is lost, is not preferred, if others are enough: %x",
                mask & preference->wrong);
     *preference = (struct preference){0};
 }

@@ -199,6 +199,31 @@ static void what_an_ended_container_had_is_free(void **state)
     expect(w, "prefer 1 of g0,g1 with none in 500ms");
 }
 
+/* A kubelet that starts is shown it as healthy while its pod may come back, and takes it for free
+ * once that is deleted. */
+static void what_a_plugin_that_serves_has_lost_is_left_out(void **state)
+{
+    struct world *w = *state;
+    uint64_t gpu = gpu_up(w);
+
+    hold(w, GPU ":g0");
+    runtime_listed(w, "u1/main!");
+    plugin_list(w, gpu, "g1 g2! g3");
+    ignore_all(w);
+    prefer(w, 5, "g0,g1,g2", 1);
+    expect(w, "prefer 1 of g1 with none in 500ms");
+    prefer_failed(w, 13);
+    expect(w, "preferred 5: g1");
+    prefer(w, 6, "g0,g2", 1); /* there are no others */
+    expect(w, "prefer 1 of g0,g2 with none in 500ms");
+    preferred(w, "");
+    expect(w, "preferred 6: nothing");
+    plugin_lost(w, gpu, "gone"); /* nobody can tell */
+    ignore_all(w);
+    prefer(w, 7, "g0,g1", 1);
+    expect(w, "preferred 7: nothing");
+}
+
 static void shared_devices_are_never_left_out(void **state)
 {
     struct devicemgr_resource_settings own = world_settings_of(GPU);
@@ -519,13 +544,15 @@ static void a_long_answer_to_a_long_question_is_filtered(void **state)
         V1BETA1__CONTAINER_PREFERRED_ALLOCATION_RESPONSE__INIT;
     V1beta1__ContainerPreferredAllocationResponse *list[] = {&one};
     char(*texts)[16] = calloc(MANY, sizeof *texts);
+    char *listed = calloc(MANY, sizeof *texts), *end = listed;
     const char **ids = calloc(MANY, sizeof *ids);
 
-    gpu_up(w);
     for (size_t i = 0; i < MANY; i++) {
         snprintf(texts[i], sizeof texts[i], "g%zu", i);
         ids[i] = texts[i];
+        end += sprintf(end, "%s ", texts[i]);
     }
+    plugin_up(w, GPU, "gpu.sock", listed, false, true);
     ask(w, 5, GPU, ids, MANY / 2, 0, 2, TIMEOUT_MS);
     devicemgr_run(w->mgr);
     expect(w, "prefer 2 *");
@@ -539,6 +566,7 @@ static void a_long_answer_to_a_long_question_is_filtered(void **state)
     devicemgr_run(w->mgr);
     expect(w, "preferred 5: g49999,g49998");
     free(ids);
+    free(listed);
     free(texts);
 }
 
@@ -556,6 +584,7 @@ int main(void)
         TEST(a_late_or_failed_answer_leaves_it_out_too),
         TEST(too_few_others_leave_the_choice_to_the_plugin),
         TEST(what_an_ended_container_had_is_free),
+        TEST(what_a_plugin_that_serves_has_lost_is_left_out),
         TEST(shared_devices_are_never_left_out),
         TEST(an_unknown_resource_has_no_preference),
         TEST(a_built_in_device_has_no_preference),
