@@ -11,6 +11,7 @@
 #include <uthash.h>
 
 #include "cri-proto/methods.h"
+#include "shim/log.h"
 #include "shim/must.h"
 #include "shim/path.h"
 #include "shim/plugins/left_streams.h"
@@ -60,6 +61,7 @@ struct plugin_client {
     struct rpc_channel *channel;
     struct rpc_channel *extra[EXTRA_MAX]; /* for calls that `channel` takes no more; NULL: none */
     ProtobufCMessage *options;
+    bool hangs; /* which the log has told */
     bool listed;
     struct rpc_call *stream; /* once it has listed */
     char *left;    /* the name by which its stream is left to the next process; NULL: it is not */
@@ -450,6 +452,22 @@ static void on_options(struct rpc_call *rpc, const ProtobufCMessage *message, vo
 
 static void ask_options(struct plugin_client *client);
 
+/* Who registers learns that he has not answered, and does so once more. Who did so with a process
+ * before this one does not: he may hang for a moment, as with his node, and is waited for as long
+ * as the caller waits. */
+static bool is_asked_again(struct plugin_client *client)
+{
+    if (end_older(client->set, client->path))
+        return true;
+    if (client->patient)
+        return false;
+    if (!client->hangs)
+        log_warning("%s: no options within %d s, which are asked for again", client->path,
+                    PLUGIN_OPTIONS_MS_MAX / 1000);
+    client->hangs = true;
+    return true;
+}
+
 static void on_options_done(struct rpc_call *rpc, const struct rpc_status *status, void *user)
 {
     struct plugin_client *client = user;
@@ -465,7 +483,7 @@ static void on_options_done(struct rpc_call *rpc, const struct rpc_status *statu
         client_stream(client);
         return;
     }
-    if (status->code == RPC_DEADLINE_EXCEEDED && end_older(client->set, client->path)) {
+    if (status->code == RPC_DEADLINE_EXCEEDED && is_asked_again(client)) {
         ask_options(client);
         return;
     }

@@ -58,8 +58,9 @@ struct plugin_clients *plugin_clients_new(uv_loop_t *loop, const char *plugin_di
 /*
  * Connects to the socket `socket_name` in the plugin directory, or to one whose absolute path that
  * is (plugin_socket.h); it must be owned and served by root or by `uid`; options() and list()
- * follow, at the end lost(). `patient`: a plugin that does not listen yet is dialled again, for
- * PLUGIN_DIAL_MS_MAX. `endpoint` is the caller's number, not in use.
+ * follow, at the end lost(). `patient`: one that has registered just now. If it does not listen yet
+ * it is dialled again, for PLUGIN_DIAL_MS_MAX, and if it does not answer it is lost; any other one
+ * is asked until it is closed. `endpoint` is the caller's number, not in use.
  */
 void plugin_clients_open(struct plugin_clients *clients, uint64_t endpoint, const char *socket_name,
                          uid_t uid, bool patient);

@@ -239,6 +239,21 @@ static void loses_a_plugin_whose_options_fail(void **state)
     assert_int_equal(f->options, 0);
 }
 
+/* It has registered with a process before this one, does not do so again by itself, and hangs for a
+ * moment, as with its node. */
+static void who_does_not_register_is_asked_for_his_options_again(void **state)
+{
+    struct fixture *f = *state;
+
+    f->plugin.hold = true;
+    serve(f);
+    dial(f, ONCE);
+    WAIT(f->world, f->plugin.held);
+    f->plugin.hold = false;
+    WAIT(f->world, f->options == 1 || f->losts == 1); /* PLUGIN_OPTIONS_MS_MAX */
+    assert_int_equal(f->losts, 0);
+}
+
 /* A plugin that dies before it has answered is lost once, not once for each of its calls. */
 static void loses_a_plugin_that_dies_at_its_options(void **state)
 {
@@ -771,6 +786,7 @@ int main(void)
         TEST(tells_options_and_each_list),
         TEST(takes_a_plugin_without_options),
         TEST(loses_a_plugin_whose_options_fail),
+        TEST(who_does_not_register_is_asked_for_his_options_again),
         TEST(loses_a_plugin_that_dies_at_its_options),
         TEST(waits_for_a_plugin_that_registers_before_it_listens),
         TEST(a_manager_that_is_busy_is_told_of_the_stream_later),
