@@ -91,7 +91,8 @@ static void on_builtins(void *user, const char *resource,
     struct host *host = user;
 
     devicemgr_builtin(host_core(host), boot_now_ms(), resource, devices, devices_len);
-    host_kick(host);
+    if (host->ready) /* else who is told what comes of it is not there yet */
+        host_kick(host);
 }
 
 const struct builtins_ops EVENTS_OF_BUILTINS = {.changed = on_builtins};

@@ -216,6 +216,7 @@ static void start_parts(struct host *host)
     host->lister =
         lister_start(loop, config->runtime_endpoint, &LISTER_PACE, &EVENTS_OF_RUNTIME, host);
     host->stopper = stopper_start(loop, config->runtime_endpoint, &EVENTS_OF_STOPPER, host);
+    builtins_look(host->builtins); /* no row says which there are, and creates are decided next */
     host->ready = true;
 }
 

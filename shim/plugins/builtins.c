@@ -440,6 +440,12 @@ struct builtins *builtins_start(uv_loop_t *loop, const struct config_device *dev
     return builtins;
 }
 
+void builtins_look(struct builtins *builtins)
+{
+    uv_timer_stop(&builtins->timer);
+    look(&builtins->timer);
+}
+
 static void on_closed(void *user)
 {
     struct builtins *builtins = user;

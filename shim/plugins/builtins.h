@@ -33,8 +33,8 @@
 struct builtins;
 
 struct builtins_ops {
-    /* The devices of one resource: once from the loop's first turn, then whenever they changed.
-     * Borrowed until return. */
+    /* The devices of one resource: once from the loop's first turn, or from builtins_look(), then
+     * whenever they changed. Borrowed until return. */
     void (*changed)(void *user, const char *resource,
                     const struct devicemgr_builtin_device *devices, size_t devices_len);
 };
@@ -42,6 +42,9 @@ struct builtins_ops {
 /* `devices`, `ops` and `user` are borrowed until the end. */
 struct builtins *builtins_start(uv_loop_t *loop, const struct config_device *devices,
                                 size_t devices_len, const struct builtins_ops *ops, void *user);
+
+/* Looks at once, for who needs to know them all: changed() comes before return. */
+void builtins_look(struct builtins *builtins);
 
 /* Stops, frees, then runs `done` from the loop. */
 void builtins_stop(struct builtins *builtins, void (*done)(void *user), void *user);

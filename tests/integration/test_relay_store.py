@@ -129,6 +129,24 @@ def test_a_create_that_is_held_is_held_on(runtime, make_kept, make_client, make_
     assert "refused" not in {event["kind"] for event in ctl_json(shim, "events")["items"]}
 
 
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
+def test_what_is_held_for_a_built_in_device_is_held_on(runtime, make_kept, make_client, background, directory,
+                                                       number):
+    """The next daemon knows which there are before it decides."""
+    node = directory / "tty0"
+    shim = make_kept(plugins={"hold": "50s"}, devices=[{"resource": "local.dev/tty", "path": str(node)}])
+    client = make_client(shim)
+    call = background.submit(client.create, client.run_pod("web"), "main",
+                             annotations=by_token("local.dev/tty", "tty0"))
+    shim.wait_log("held: container")
+    restart(shim, number)
+    shim.wait_log("held: container", 2)
+    node.symlink_to("/dev/null")
+    call.result(GENEROUS_S)
+    assert len(runtime.calls_of("CreateContainer")) == 1
+    assert "refused" not in shim.log()
+
+
 def test_a_create_at_the_runtime_keeps_its_device(runtime, make_kept, make_client, make_plugin,
                                                   background):
     """No list shows its container before the runtime has made it, which takes longer than the next

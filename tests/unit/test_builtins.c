@@ -430,11 +430,29 @@ static void does_without_inotify(void **state)
     stop(&f);
 }
 
+static void looks_at_once_for_who_asks(void **state)
+{
+    struct world *world = *state;
+    char path[256];
+    struct config_device device = table(in_world(world, path, "kvm"));
+    struct fixture f;
+
+    start(&f, world, &device, 1);
+    builtins_look(f.builtins);
+    assert_int_equal(f.changes, 1);
+    assert_string_equal(f.list, "kvm=/kvm>same:rw!");
+    make_node(world, "kvm");
+    listed(&f, 2, "kvm=/kvm>same:rw");
+    drop(world, "kvm");
+    stop(&f);
+}
+
 static void nothing_to_do_without_devices(void **state)
 {
     struct fixture f;
 
     start(&f, *state, NULL, 0);
+    builtins_look(f.builtins);
     world_settle(f.world);
     assert_int_equal(f.changes, 0);
     stop(&f);
@@ -459,6 +477,7 @@ int main(void)
         WORLD_TEST(several_paths_are_one_device),
         WORLD_TEST(mounts_and_envs_come_along),
         WORLD_TEST(does_without_inotify),
+        WORLD_TEST(looks_at_once_for_who_asks),
         WORLD_TEST(nothing_to_do_without_devices),
     };
 
