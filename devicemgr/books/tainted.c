@@ -75,14 +75,6 @@ void tainted_settings_changed(struct state *state)
     tainted_changed(state, NULL);
 }
 
-void tainted_started(struct state *state)
-{
-    for (size_t i = 0; i < state->tainted.settings_len; i++) {
-        if (state->tainted.settings[i].added_ms == 0)
-            state->tainted.settings[i].added_ms = state->now_ms;
-    }
-}
-
 static bool is_meant(const struct settings_taint *taint, const char *resource, const char *id)
 {
     return strcmp(taint->resource, resource) == 0 &&
@@ -390,10 +382,9 @@ static void review_resource(struct state *state, struct resource *resource, uint
         tainted_changed(state, resource->name);
 }
 
-/* Accepts NULL. */
 static void forget_health(struct state *state, struct resource *resource)
 {
-    if (!resource || (resource->no_execute.len == 0 && !resource->health_closed))
+    if (resource->no_execute.len == 0 && !resource->health_closed)
         return;
     ids_fini(&resource->no_execute);
     resource->health_closed = false;
@@ -409,19 +400,29 @@ static void review_health(struct state *state)
 
         if (after_ms > 0)
             review_resource(state, r, after_ms);
+        else
+            forget_health(state, r);
     }
     HASH_ITER(hh, state->tainted.guards, guard, next)
     {
         if (resources_find(state->resources, guard->resource) &&
             state_settings_of(state, guard->resource)->taint_unhealthy_after_ms > 0)
             continue;
-        forget_health(state, resources_edit(&state->resources, guard->resource));
         tainted_changed(state, guard->resource);
         guard_free(&state->tainted, guard);
     }
 }
 
 /* ---- time ---- */
+
+void tainted_started(struct state *state)
+{
+    for (size_t i = 0; i < state->tainted.settings_len; i++) {
+        if (state->tainted.settings[i].added_ms == 0)
+            state->tainted.settings[i].added_ms = state->now_ms;
+    }
+    review_health(state); /* what it has led to may be switched off since */
+}
 
 static void drop_one(struct state *state, struct order *order)
 {

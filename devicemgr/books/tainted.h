@@ -67,7 +67,8 @@ struct tainted {
 void tainted_fini(struct tainted *tainted);
 /* The settings are others. */
 void tainted_settings_changed(struct state *state);
-/* It is known what time it is: those that the settings have from the first on count from now on. */
+/* All rows are in, and it is known what time it is: those that the settings have from the first on
+ * count from now on, and what health had led to is forgotten where they have none for it. */
 void tainted_started(struct state *state);
 /* Taints of the resource (or driver) have come, have gone, or are others; NULL: of any. */
 void tainted_changed(struct state *state, const char *resource);

@@ -604,6 +604,30 @@ static void nor_once_it_was_restarted(void **state)
     assert_int_equal(acting(w, "NoExecute"), 2);
 }
 
+/* Nothing of it is left for whoever switches it on again. */
+static void unless_it_was_switched_off_by_that(void **state)
+{
+    struct world *w = *state;
+    uint64_t endpoint = gpus_up(w, "g0 g1 g2 g3");
+
+    plugin_list(w, endpoint, "g0! g1! g2 g3");
+    pass(w, 60000);
+    assert_int_equal(held_back(w), 1);
+    all_stored(w);
+    w->settings.taint_unhealthy_after_ms = 0;
+    world_restart(w);
+    all_stored(w);
+    w->settings.taint_unhealthy_after_ms = 60000;
+    world_restart(w);
+    ignore_all(w);
+    plugin_back(w, "g0! g1! g2 g3");
+    assert_int_equal(acting(w, "NoExecute"), 0);
+    plugin_list(w, w->endpoint, "g0 g1! g2 g3");
+    pass(w, 60000);
+    assert_int_equal(acting(w, "NoExecute"), 1);
+    assert_int_equal(held_back(w), 0);
+}
+
 /* What waits later, or no more, is known to the next daemon, too; what is unhealthy for a while only
  * costs no row. */
 static void who_is_held_back_is_stored(void **state)
@@ -829,6 +853,8 @@ int main(void)
                                         world_teardown),
         cmocka_unit_test_setup_teardown(nor_once_its_plugin_was_away, health_setup, world_teardown),
         cmocka_unit_test_setup_teardown(nor_once_it_was_restarted, health_setup, world_teardown),
+        cmocka_unit_test_setup_teardown(unless_it_was_switched_off_by_that, health_setup,
+                                        world_teardown),
         cmocka_unit_test_setup_teardown(who_is_held_back_is_stored, health_setup, world_teardown),
         cmocka_unit_test_setup_teardown(at_least_one_may, health_setup, world_teardown),
         cmocka_unit_test_setup_teardown(a_list_goes_on_behind_each_of_its_rows, health_setup,
