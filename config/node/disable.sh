@@ -125,8 +125,8 @@ stop_bridge() {
     [ "$dry_run" = yes ] || [ "$force" = yes ] || check_tokens
 }
 
-# Of each resource that the bridge shows the kubelet, which has a socket there. Its name has '_' for the
-# resource's '/'; before that is a domain, which has none.
+# Of each resource that the bridge shows the kubelet, which has a socket there, and of each driver. A resource's
+# name has '_' for its '/'; before that is a domain, which has none. Behind a driver's is a number.
 say_shown() {
     local socket
     [ -z "$root" ] || return 0
@@ -135,6 +135,14 @@ say_shown() {
         socket=${socket##*/}
         socket=${socket%.sock}
         say "the kubelet loses ${socket/_//}, until its plugin registers with the kubelet"
+    done
+    for socket in "$kubelet_registry_dir"/dra-cri-device-shim-*.sock; do
+        [ -S "$socket" ] || continue
+        socket=${socket##*/dra-cri-device-shim-}
+        socket=${socket%-*}
+        [ "$socket" = plugins.cri-device-shim ] || # our own: its pods are named
+            say "the kubelet loses the driver $socket, until that registers with the kubelet: pods with" \
+                "its claims neither start nor end"
     done
 }
 

@@ -12,6 +12,10 @@ read_kubelet() {
     fi
     say "$kubelet_unit: a kubelet $(kubelet_kind); its runtime is $kubelet_endpoint" \
         "($kubelet_endpoint_from)"
+    if argument root-dir && [ "${argument_value%/}/plugins_registry" != "$kubelet_registry_dir" ]; then
+        say "$argument_from: the kubelet has --root-dir=$argument_value; so that it finds DRA drivers, set" \
+            "kubelet_registry_dir = \"${argument_value%/}/plugins_registry\" in [dra] of $config" >&2
+    fi
 }
 
 choose_endpoint() {

@@ -368,6 +368,15 @@ def test_kubelet_uses_the_shim_by_itself(one):
     assert "/etc/default/kubelet has the kubelet use the shim's socket" in words
 
 
+def test_kubelet_whose_files_are_elsewhere(directory):
+    """It looks for drivers there."""
+    one = Node(directory, plain("/usr/bin/kubelet --root-dir /data/kubelet/"))
+    wanted = 'kubelet_registry_dir = "/data/kubelet/plugins_registry"'
+    assert f"the kubelet has --root-dir=/data/kubelet/; so that it finds DRA drivers, set {wanted} in [dra]" in one.install().stderr
+    one.write(CONFIG, one.read(CONFIG) + f"[dra]\n{wanted}\n")
+    assert one.install().stderr == ""
+
+
 def test_deleted_files(one):
     """What somebody has removed is made anew by an install, and is nothing to an uninstall."""
     before = one.tree()

@@ -349,13 +349,15 @@ def test_uninstall_beside_a_daemon_that_does_not_answer(with_annotations):
 
 
 def test_uninstall_leaves_no_socket_where_the_kubelet_looks(live):
-    """Of a driver that the bridge has shown there; those of others stay."""
+    """Of a driver that the bridge has shown there, which it names; those of others stay."""
     registry = live.root / "var/lib/kubelet/plugins_registry"
     registry.mkdir(parents=True)
-    for name in ("dra-cri-device-shim-plugins.cri-device-shim-0123abcd.sock", "gpu.example.com-reg.sock"):
+    for name in ("dra-cri-device-shim-plugins.cri-device-shim-0123abcd.sock", "gpu.example.com-reg.sock",
+                 "dra-cri-device-shim-a-gpu.example.com-0123abcd.sock"):
         os.mknod(registry / name, stat.S_IFSOCK | 0o600)  # its path is too long to be bound here
     live.install()
-    live.install("--uninstall")
+    said = live.install("--uninstall").stdout
+    assert "the kubelet loses the driver a-gpu.example.com, until" in said and said.count("the kubelet loses") == 1
     assert [path.name for path in registry.iterdir()] == ["gpu.example.com-reg.sock"]
 
 
