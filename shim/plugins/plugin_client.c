@@ -452,20 +452,28 @@ static void on_options(struct rpc_call *rpc, const ProtobufCMessage *message, vo
 
 static void ask_options(struct plugin_client *client);
 
-/* Who registers learns that he has not answered, and does so once more. Who did so with a process
- * before this one does not: he may hang for a moment, as with his node, and is waited for as long
- * as the caller waits. */
-static bool is_asked_again(struct plugin_client *client)
+/* Who has registered with a process before this one, and does not so again, may hang for a moment,
+ * as with his node. */
+static void note_that_it_hangs(struct plugin_client *client)
 {
-    if (end_older(client->set, client->path))
-        return true;
-    if (client->patient)
-        return false;
     if (!client->hangs)
         log_warning("%s: no options within %d s, which are asked for again", client->path,
                     PLUGIN_OPTIONS_MS_MAX / 1000);
     client->hangs = true;
-    return true;
+}
+
+/* Of who hangs the streams are in nobody's way, unless it is for long: he may take one connection
+ * only. Who registers learns that he has not answered, and does so once more; any other one is
+ * waited for as long as the caller waits. */
+static bool is_asked_again(struct plugin_client *client)
+{
+    bool may_hang = !client->patient && !client->hangs && !rpc_channel_is_heard(client->channel);
+
+    if (!may_hang && end_older(client->set, client->path))
+        return true;
+    if (!client->patient)
+        note_that_it_hangs(client);
+    return !client->patient;
 }
 
 static void on_options_done(struct rpc_call *rpc, const struct rpc_status *status, void *user)

@@ -118,6 +118,11 @@ int rpc_channel_fd(const struct rpc_channel *channel)
     return link_fd(&channel->link);
 }
 
+bool rpc_channel_is_heard(const struct rpc_channel *channel)
+{
+    return channel->link.heard;
+}
+
 bool rpc_channel_takes_calls(const struct rpc_channel *channel)
 {
     return link_usable(&channel->link) && channel->calls_len < RPC_CALLS_MAX &&

@@ -241,6 +241,7 @@ static void take(struct link *link, ssize_t n)
 {
     ssize_t rc;
 
+    link->heard = true;
     pulse_heard(&link->pulse);
     rc = hear(link, (size_t)n);
     if (!link_usable(link))
@@ -296,6 +297,7 @@ int link_init(struct link *link, uv_loop_t *loop, enum link_role role, const str
     link->ops = ops;
     link->role = role;
     link->state = LINK_NEW;
+    link->heard = false;
     link->own_budget = (struct message_budget){.left = LINK_BUDGET_BYTES};
     link->budget = &link->own_budget;
     link->writing = false;

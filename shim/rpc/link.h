@@ -94,6 +94,7 @@ struct link {
     nghttp2_session *session;      /* its user data is the link */
     struct message_budget *budget; /* of messages being received; borrowed, or the link's own */
     enum link_state state;         /* to read only */
+    bool heard;                    /* to read only: something has come */
     struct pulse pulse;
     struct sieve sieve; /* of what comes; all of it, unless the owner says which stream */
 

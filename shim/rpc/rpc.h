@@ -110,6 +110,10 @@ void rpc_channel_set_budget(struct rpc_channel *channel, struct message_budget *
 /* The connection's descriptor, the channel's; a negative uv error: it is not connected. */
 int rpc_channel_fd(const struct rpc_channel *channel) __attribute__((warn_unused_result));
 
+/* Whether anything has come on it: a server that does not hang sends its SETTINGS, also where it
+ * has no thread for a call. */
+bool rpc_channel_is_heard(const struct rpc_channel *channel);
+
 /* Whether a call may be made on it: it is not lost, the server has not said that it takes no more
  * (as far as is known), and fewer than RPC_CALLS_MAX are open. */
 bool rpc_channel_takes_calls(const struct rpc_channel *channel);

@@ -5,6 +5,7 @@ import contextlib
 import ctypes
 import os
 import queue
+import signal
 import socket
 import sqlite3
 import struct
@@ -338,6 +339,21 @@ def test_what_it_says_next_is_heard_though_a_call_was_slow(manager, make_kept, m
         client.run(client.run_pod("web", annotations=by_annotation("app", f"{GPU}=1")), "app")
     plugin.set_devices({"g0": False, "g1": True})
     kept.wait_log("1 of 2 devices healthy")
+
+
+def test_a_plugin_that_hangs_as_the_daemon_starts_is_back(kept, manager, closing):
+    """As with its node. It is asked again, and the dead daemon's stream goes on."""
+    plugin = closing(PluginProcess(kept.plugin_dir, GPU, ["g0"]))
+    plugin.start()
+    kept.wait_log("1 of 1 devices healthy")
+    kept.wait_plugins_stored()
+    kept.kill()
+    os.kill(plugin.pid, signal.SIGSTOP)
+    kept.start()
+    kept.wait_log("no options within 10 s")
+    os.kill(plugin.pid, signal.SIGCONT)
+    kept.wait_log("1 of 1 devices healthy", 2)
+    manager.wait_names(lambda names: len(left_streams(names)) == 2)
 
 
 class OneStreamPlugin(Plugin):
