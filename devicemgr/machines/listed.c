@@ -160,6 +160,26 @@ static void note_running(struct state *state, const struct devicemgr_container *
     }
 }
 
+/* What runs by the kubelet's token is not made without one: that it had one is in none of the rows,
+ * if these were lost. What the kubelet's checkpoint does not have may be of an annotation that its
+ * pod has no more. */
+static void note_token(struct state *state, const struct devicemgr_container *container,
+                       const struct sandbox *sandbox, const struct container_tokens *named)
+{
+    struct pod *pod = sandbox->pod;
+
+    for (const struct allocation *a = allocations_of_pod(&state->allocations, pod->uid); a;
+         a = a->pod_next) {
+        if (a->own_choice || strcmp(a->container, container->name) != 0 ||
+            !request_names(&named->tokens, a->resource) || !kubelet_gave(state, a) ||
+            pod_had_token(pod, container->name))
+            continue;
+        pod_note_token(pod, container->name);
+        pod_set_remembers(pod);
+        dirty_touch_pod(state, pod->uid);
+    }
+}
+
 static void note_exited(struct state *state, const struct devicemgr_container *container,
                         const struct sandbox *sandbox)
 {
@@ -224,6 +244,7 @@ static size_t take_container(struct runtime *runtime, const struct listed_sandbo
     container_tokens_read(&named, is_new ? state : NULL, container);
     note_running(state, container, sandbox, &named);
     rebuilt = rebuild_container(state, told, container, sandbox, &named);
+    note_token(state, container, sandbox, &named);
     container_tokens_fini(&named);
     return rebuilt;
 }

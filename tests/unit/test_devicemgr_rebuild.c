@@ -304,6 +304,58 @@ static void a_container_without_a_token_has_what_the_kubelet_gave_it(void **stat
     expect(w, "check c-u1-main");
 }
 
+/* Its pod is being removed, and the kubelet has forgotten what it gave to that. */
+static void what_was_rebuilt_with_a_token_is_not_made_without(void **state)
+{
+    struct world *w = *state;
+
+    world_fresh(w);
+    gpus_up(w, "g0 g1");
+    kubelet_holds(w, "u1=" GPU ":g0");
+    runtime_listed(w, "u1/main=" GPU ":g0");
+    expect(w, "commit allocation u1 main vendor.com/gpu, pod u1");
+    committed(w);
+    kubelet_holds(w, "");
+    assert_true(create(w, 11, "u1", "main", NULL, NULL));
+    expect(w, "verdict 11 refused 9:*");
+    world_restart(w);
+    ignore_all(w);
+    assert_true(create(w, 12, "u1", "main", NULL, NULL));
+    expect(w, "verdict 12 refused 9:*");
+}
+
+/* The kubelet's file may be read later than the first list. */
+static void so_it_is_where_the_kubelet_is_heard_of_later(void **state)
+{
+    struct world *w = *state;
+
+    world_fresh(w);
+    gpus_up(w, "g0 g1");
+    runtime_listed(w, "u1/main=" GPU ":g0");
+    expect(w, "commit allocation u1 main vendor.com/gpu, pod u1");
+    committed(w);
+    kubelet_holds(w, "u1=" GPU ":g0");
+    runtime_listed(w, "u1/main=" GPU ":g0");
+    expect_nothing(w); /* its row rides along with the next commit */
+    kubelet_holds(w, "");
+    assert_true(create(w, 11, "u1", "main", NULL, NULL));
+    expect(w, "verdict 11 refused 9:*");
+}
+
+/* It may be of an annotation that the pod has not any more. */
+static void what_the_kubelet_does_not_know_of_may_be_made_without_a_token(void **state)
+{
+    struct world *w = *state;
+
+    world_fresh(w);
+    gpus_up(w, "g0 g1");
+    kubelet_holds(w, "u1=" GPU ":g1");
+    runtime_listed(w, "u1/main=" GPU ":g0");
+    ignore_all(w);
+    committed(w);
+    assert_false(create(w, 11, "u1", "main", NULL, NULL));
+}
+
 #define TEST(f) cmocka_unit_test_setup_teardown(f, u1_runs_setup, world_teardown)
 
 int main(void)
@@ -323,6 +375,9 @@ int main(void)
         TEST(what_an_unreadable_token_may_name_is_not_free),
         TEST(what_an_older_attempt_runs_with_is_not_free),
         TEST(a_container_without_a_token_has_what_the_kubelet_gave_it),
+        TEST(what_was_rebuilt_with_a_token_is_not_made_without),
+        TEST(so_it_is_where_the_kubelet_is_heard_of_later),
+        TEST(what_the_kubelet_does_not_know_of_may_be_made_without_a_token),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
