@@ -307,6 +307,10 @@ static void unprepared(struct tasks *tasks, struct task *task)
         task_users_keep(tasks, task);
         return;
     }
+    if (!task->owed && !is_new && !task->claimants) {
+        idle(task); /* its kubelet has given up, and has it prepared until it has asked once more */
+        return;
+    }
     if (is_new && !dirty_claim_unstored(tasks->state, task->claim)) {
         idle(task);
         task_answer_unprepared(tasks, task);

@@ -1658,6 +1658,23 @@ static void so_is_one_that_could_not_be_unprepared(void **state)
     renewed(w);
 }
 
+static void and_one_that_was_as_the_kubelet_had_given_up(void **state)
+{
+    struct world *w = *state;
+
+    driver_up(w, 1, DRIVER);
+    claim_prepared(w, 5, "c1", "gpu-0");
+    unprepare(w, 6, "c1");
+    expect_stored(w, "commit claim c1 *");
+    expect(w, "unprepare c1 *");
+    claim_cancelled(w, 6);
+    claim_unprepared(w);
+    expect_nothing(w);
+    assert_passes(w, "u2", GPU_0);
+    refused(w, WORDS GPU_0);
+    renewed(w);
+}
+
 static void one_that_is_away_is_waited_for_and_given_up(void **state)
 {
     struct world *w = *state;
@@ -1781,6 +1798,7 @@ int main(void)
         CLAIMS_TEST(a_driver_that_fails_it_is_logged),
         CLAIMS_TEST(one_that_failed_is_prepared_anew_again),
         CLAIMS_TEST(so_is_one_that_could_not_be_unprepared),
+        CLAIMS_TEST(and_one_that_was_as_the_kubelet_had_given_up),
         CLAIMS_TEST(one_that_is_away_is_waited_for_and_given_up),
         CLAIMS_TEST(the_kubelet_s_own_requests_follow),
     };

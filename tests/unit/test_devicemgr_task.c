@@ -271,6 +271,28 @@ static void one_that_nobody_waits_for_is_not_sent(void **state)
     expect(w, "claim 6 done");
 }
 
+/* The kubelet has given up just before; it takes the claim for prepared until it is told. */
+static void what_nobody_is_told_is_asked_for_again(void **state)
+{
+    struct world *w = *state;
+
+    driver_up(w, 1, DRIVER);
+    claim_prepared(w, 5, "c1", "gpu-0");
+    unprepare(w, 6, "c1");
+    expect_stored(w, "commit claim *");
+    expect(w, "unprepare *");
+    claim_cancelled(w, 6);
+    claim_unprepared(w);
+    expect_nothing(w);
+    assert_string_equal(claim_on_disk(w, "c1", DRIVER), "unpreparing");
+    unprepare(w, 7, "c1");
+    expect(w, "unprepare *"); /* at once: that it may be is durable */
+    claim_unprepared(w);
+    expect_stored(w, "commit -claim *");
+    expect(w, "claim 7 done");
+    expect_nothing(w);
+}
+
 /* ---- the driver goes ---- */
 
 static void a_driver_that_is_away_is_waited_for(void **state)
@@ -825,6 +847,7 @@ int main(void)
         CLAIMS_TEST(what_is_asked_during_the_call_is_done_anew),
         CLAIMS_TEST(an_unprepare_waits_for_the_prepare_under_way),
         CLAIMS_TEST(one_that_nobody_waits_for_is_not_sent),
+        CLAIMS_TEST(what_nobody_is_told_is_asked_for_again),
         CLAIMS_TEST(a_driver_that_is_away_is_waited_for),
         CLAIMS_TEST(but_not_for_ever),
         CLAIMS_TEST(an_unprepare_is_waited_with_too),
