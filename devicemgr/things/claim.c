@@ -218,7 +218,7 @@ static void enter(struct claim *claim, enum claim_state state, uint64_t now_ms)
         state == CLAIM_SENT || (claim->unanswered && state != CLAIM_PREPARED && state != CLAIM_NEW);
     claim->moved = claim->moved && state != CLAIM_NEW;
     claim->earlier = claim->earlier && state == CLAIM_OWED;
-    if (state == CLAIM_NEW) /* no kubelet has it in its books */
+    if (state == CLAIM_NEW) /* no kubelet has it in its books, but one killed just then */
         granted_fini(&claim->lapsed);
     if (state == CLAIM_SENT) /* of what is allocated now */
         claim->local = claim->local && !claim_local_doubted(claim);
