@@ -215,6 +215,31 @@ static void look(struct evicts *evicts)
     }
 }
 
+/* ---- who may use a claim ---- */
+
+/* What was never told is being asked for already. */
+static void look_up(struct evicts *evicts, struct claim *claim)
+{
+    struct state *state = evicts->state;
+
+    if (claim->look_again_ms <= state->now_ms && evictable_claim(state, claim)) {
+        claim->look_again_ms = state->now_ms + CLAIM_LOOK_AGAIN_MS;
+        if (consumers_find(state->tainted.consumers, claim->uid))
+            action_push(&state->actions, ACTION_CLAIM_LOOK, 0)->claim = action_claim(claim);
+    }
+    if (claim->look_again_ms > state->now_ms)
+        evicts->look_ms = earlier(evicts->look_ms, claim->look_again_ms);
+}
+
+static void look_up_all(struct evicts *evicts)
+{
+    struct state *state = evicts->state;
+
+    evicts->look_ms = UINT64_MAX;
+    for (struct claim *c = state->settings.cluster ? state->claims.by_key : NULL; c; c = c->hh.next)
+        look_up(evicts, c);
+}
+
 /* ---- when ---- */
 
 /* From when on one more may be asked for. */
@@ -289,6 +314,7 @@ void evicts_review(struct evicts *evicts)
         return;
     }
     look(evicts);
+    look_up_all(evicts);
     if (may_ask(state))
         ask_for_due(evicts);
 }
@@ -304,6 +330,8 @@ uint64_t evicts_next_ms(const struct evicts *evicts)
 
     if (!may_ask(evicts->state))
         return next_ms;
+    if (!evicts_quiet(evicts))
+        next_ms = evicts->look_ms;
     for (const struct eviction *e = evicts->by_uid; e; e = e->hh.next) {
         if (e->state == EVICTION_WAITS)
             next_ms = earlier(next_ms, evicts_due_ms(evicts, e));

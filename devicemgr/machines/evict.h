@@ -16,6 +16,10 @@
  * Those that an earlier process has asked for count among those of the last minute, as far as their
  * rows are there: a pod that the runtime has forgotten since then does not.
  *
+ * A kubelet asks nothing for a pod that comes to a claim which is prepared already, so that only the
+ * cluster knows that it may use it: of a claim that is tainted from here that is asked again, from the
+ * taint on, once in CLAIM_LOOK_AGAIN_MS.
+ *
  * Each one is for itself: asking does not wait, and what becomes of one that is asked for (a
  * disruption budget that does not let it go) is nobody else's concern. Before the runtime's first
  * list nobody is asked for, since nobody knows who is there.
@@ -74,6 +78,7 @@ struct evicts {
     uint64_t asked;        /* how many, with those that an earlier process has asked for */
     uint64_t asked_before; /* of them: by that one */
     uint64_t taken_back;   /* of pods that are there yet, likewise */
+    uint64_t look_ms;      /* when who may use some claim is asked for again; UINT64_MAX: never */
     size_t stale;          /* holders of which nothing is known, at the last look */
     bool adopted;          /* what was asked for before this start is known */
 };

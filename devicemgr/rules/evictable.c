@@ -274,6 +274,11 @@ static void look_at_granted(struct holder *holder, const struct claim *claim,
     }
 }
 
+static const struct granted *devices_of(const struct claim *claim)
+{
+    return claim->devices.len > 0 ? &claim->devices : &claim->allocation;
+}
+
 static void look_at_claim(struct walk *walk, const struct claim *claim)
 {
     struct holder holder = {.walk = walk,
@@ -282,7 +287,7 @@ static void look_at_claim(struct walk *walk, const struct claim *claim)
                                 consumers_find(walk->state->tainted.consumers, claim->uid)};
 
     holder.untold = walk->state->settings.cluster && !holder.consumers;
-    look_at_granted(&holder, claim, claim->devices.len > 0 ? &claim->devices : &claim->allocation);
+    look_at_granted(&holder, claim, devices_of(claim));
     look_at_granted(&holder, claim, &claim->former);
 }
 
@@ -321,7 +326,7 @@ static bool find_lifted(struct holder *holder, const struct granted_device *devi
 
 static void look_at_lifted_claim(struct walk *walk, const struct claim *claim)
 {
-    const struct granted *granted = claim->devices.len > 0 ? &claim->devices : &claim->allocation;
+    const struct granted *granted = devices_of(claim);
     struct holder holder = {
         .walk = walk, .consumers = consumers_find(walk->state->tainted.consumers, claim->uid)};
 
@@ -377,6 +382,26 @@ bool evictable_all_known(const struct state *state)
         any = true;
     }
     return !any || (state->tainted.told && !state->tainted.doubted);
+}
+
+static bool is_from_elsewhere(void *user, const struct taint *taint)
+{
+    (void)user;
+    return taint->effect != TAINT_NO_EXECUTE || taint_is_the_clusters(taint);
+}
+
+bool evictable_claim(const struct state *state, const struct claim *claim)
+{
+    const struct granted *granted = devices_of(claim);
+    bool is = false;
+
+    for (size_t i = 0; may_be_held(claim) && !is && i < granted->len; i++) {
+        char *id = granted_device_id(&granted->v[i]);
+
+        is = !tainted_each(state, claim->driver, id, is_from_elsewhere, NULL);
+        free(id);
+    }
+    return is;
 }
 
 void evictable_by(const struct state *state, const char *resource, const char *id,

@@ -18,6 +18,7 @@
 
 #include "devicemgr/things/taint.h"
 
+struct claim;
 struct state;
 
 /* All of it is borrowed until `each` returns. */
@@ -42,6 +43,8 @@ size_t evictable_each(const struct state *state,
 /* Whether all of that is known: with a cluster, and claims, only once it has told the taints of its
  * slices and its rules, and who may use each claim. */
 bool evictable_all_known(const struct state *state);
+/* Whether who may use the claim goes for a taint that the cluster does not see. */
+bool evictable_claim(const struct state *state, const struct claim *claim);
 /* Who would be, of one device, or of all of a resource (`id` NULL), if it had this taint and no
  * other; of pods that are not over. */
 void evictable_by(const struct state *state, const char *resource, const char *id,

@@ -87,6 +87,8 @@ struct claim {
     /* It is not prepared anew for the runtime's sake before then; the last pause. */
     uint64_t anew_ms;
     uint64_t anew_pause_ms;
+    /* Who may use it is not asked of the cluster again before then (evict.h). */
+    uint64_t look_again_ms;
     unsigned lost;    /* calls for it that ended with its driver, since that has answered one */
     bool held_told;   /* that another pod may have a device of it, and nobody knows more */
     bool stored;      /* the store may have a row of it; checkpoint.c's */

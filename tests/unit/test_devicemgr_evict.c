@@ -1353,6 +1353,63 @@ static void who_may_use_a_claim_is_asked_for_after_a_restart(void **state)
     expect(w, "look c (ns/c)");
 }
 
+/* A kubelet asks for what is prepared once: who comes to a claim later is told by the cluster alone. */
+static void who_comes_to_a_claim_that_is_tainted_goes_as_well(void **state)
+{
+    static const char *const uids[] = {"u1", "u2"};
+    struct devicemgr_claim_consumers consumers = {.reserved_for = uids, .reserved_for_len = 1};
+    struct world *w = *state;
+
+    sandbox_ran(w, "u1", "s-u1", 0);
+    devicemgr_claim_consumers(w->mgr, w->now_ms, "c", &consumers);
+    settle(w);
+    w->looks = true;
+    taint_of(w, DRIVER, "p/gpu-0");
+    expect(w, "look c (ns/c)"); /* others may have come to it since it was prepared */
+    settle(w);
+    assert_true(is_asked(w, "u1"));
+    sandbox_ran(w, "u2", "s-u2", 0);
+    settle(w);
+    for (uint64_t number = 2; number < 12; number++) { /* over and over */
+        assert_true(with_claim_of(w, number, "u2"));
+        expect_with(w, "verdict ", "refused 9", NULL);
+        expect_nothing(w);
+    }
+    pass(w, CLAIM_LOOK_AGAIN_MS);
+    expect(w, "look c (ns/c)");
+    consumers.reserved_for_len = 2;
+    devicemgr_claim_consumers(w->mgr, w->now_ms, "c", &consumers);
+    settle(w);
+    pass(w, 60000);
+    expect(w, "look c (ns/c)");
+    settle(w);
+    assert_true(is_asked(w, "u2"));
+    untaint_of(w, DRIVER, "p/gpu-0");
+    settle(w);
+    pass(w, 2 * CLAIM_LOOK_AGAIN_MS);
+    expect_nothing(w);
+    assert_true(devicemgr_next_ms(w->mgr) > w->now_ms);
+}
+
+/* Nor of what only the cluster has tainted, who evicts for that itself. */
+static void nobody_is_asked_for_of_a_claim_that_is_not_tainted(void **state)
+{
+    struct world *w = *state;
+
+    claim_prepared(w, 2, "another", "gpu-1");
+    tolerates_nothing(w);
+    settle(w);
+    w->looks = true;
+    taint_of(w, DRIVER, "p/gpu-2");
+    slice_is(w, "p", "gpu-0");
+    slice(w, "gpu-0", "NoExecute");
+    settle(w);
+    for (size_t i = 0; i < 3; i++) {
+        pass(w, CLAIM_LOOK_AGAIN_MS);
+        expect_nothing(w);
+    }
+}
+
 /* Whatever came of the call that was under way. */
 static void so_it_is_of_one_that_was_sent(void **state)
 {
@@ -1713,6 +1770,8 @@ int main(void)
         TEST(nobody_is_let_go_before_the_cluster_has_told_of_its_taints, claim_setup),
         TEST(who_may_use_a_claim_is_asked_for_after_a_restart, claim_setup),
         TEST(so_it_is_of_one_that_was_sent, claim_setup),
+        TEST(who_comes_to_a_claim_that_is_tainted_goes_as_well, claim_setup),
+        TEST(nobody_is_asked_for_of_a_claim_that_is_not_tainted, claim_setup),
         TEST(nobody_has_one_that_is_owed, claim_setup),
         TEST(what_the_cluster_does_not_know_tolerates_nothing, claim_setup),
         TEST(consumers_go_with_their_claim, claim_setup),
