@@ -13,7 +13,8 @@ uint64_t replaceable_from_ms(const struct state *state, const struct wanted *wan
     size_t gone = 0, displaced = 0;
     uint64_t since_ms = 0;
 
-    if (!wanted->settings->replace || wanted->want->claimed || !resource ||
+    /* What is published is the scheduler's to give, also where the pod has its own from before. */
+    if (!wanted->settings->replace || wanted->settings->dra || wanted->want->claimed || !resource ||
         !resource_usable(resource))
         return UINT64_MAX;
     for (size_t i = 0; i < ids->len; i++) {

@@ -6,6 +6,9 @@
  * settings.replace_after_ms. One that is away says nothing of its devices; one that is back, or has
  * taken devices from its list, is heard for as long before what is not there counts as lost.
  *
+ * Of a resource that is published (lift.h) nothing counts as lost: the scheduler may have given
+ * what is free to claims.
+ *
  * Lost is also, at once, what a container of another runs with in the place of what that has lost:
  * the kubelet gave it away in that moment (README.md).
  */

@@ -519,6 +519,32 @@ static void but_gets_no_other_one(void **state)
     expect_with(w, "verdict 13 refused 3", "another container has what it had", NULL);
 }
 
+/* The scheduler may have given the others to claims. */
+static void what_a_pod_has_lost_is_not_replaced(void **state)
+{
+    struct devicemgr_resource_settings own = world_settings_of(GPU);
+    struct world *w = *state;
+
+    own.dra = own.replace = true;
+    own.replace_after_ms = 1000;
+    own.hold_ms = 10000;
+    world_fresh_with(w, &own);
+    gpus_up(w, "g0 g1");
+    container_made(w, 11, "u1", "main", GPU ":g0");
+    container_removed(w, "c-u1-main");
+    plugin_list(w, w->endpoint, "g0! g1");
+    if (w->pending)
+        committed(w);
+    ignore_all(w);
+    create_token(w, 12, "u1", GPU ":g0");
+    pass(w, 1000);
+    devicemgr_kubelet_took(w->mgr, w->now_ms, GPU);
+    devicemgr_run(w->mgr);
+    expect_nothing(w);
+    pass(w, 10000);
+    expect_with(w, "verdict 12 refused 14", "unhealthy", NULL);
+}
+
 /* Which of its rows is not known then. */
 static void nor_is_it_refused_for_good_before_it_is_read(void **state)
 {
@@ -794,6 +820,7 @@ int main(void)
         lift_test(it_cannot_be_asked_for_by_annotation),
         lift_test(who_has_it_by_annotation_goes_on),
         lift_test(but_gets_no_other_one),
+        lift_test(what_a_pod_has_lost_is_not_replaced),
         lift_test(nor_is_it_refused_for_good_before_it_is_read),
         lift_test(whether_the_runtime_knows_cdi_is_nobody_s_doubt),
         lift_test(the_cluster_evicts_who_has_it_by_a_claim),
