@@ -449,11 +449,11 @@ void devicemgr_kubelet_listed(struct devicemgr *mgr, uint64_t now_ms);
  * token is somebody else's. A container that runs without a token, from before its plugin was moved
  * over, holds from then on what the file gives it, until it ends. */
 struct devicemgr_kubelet_held {
-    const char *pod_uid;
-    const char *container;
-    const char *resource;
+    const char *pod_uid, *container, *resource;
     const char *const *ids;
     size_t ids_len;
+    const int64_t *const *numa_nodes; /* of each id; NULL: not known */
+    const size_t *numa_nodes_len;
 };
 void devicemgr_kubelet_holds(struct devicemgr *mgr, uint64_t now_ms, uint64_t read_ms,
                              const struct devicemgr_kubelet_held *held, size_t held_len);

@@ -24,6 +24,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "devicemgr/things/devices.h"
 #include "devicemgr/things/ids.h"
 #include "devicemgr/things/mem.h"
 
@@ -39,11 +40,12 @@ struct kubelet_hold {
     const char *pod_uid;
     const char *container;
     const char *resource;
-    struct ids ids;    /* sorted */
-    uint64_t since_ms; /* when it was told first */
-    uint64_t reading;  /* the last in which it was told */
-    bool early;        /* it was in the file when that was read first */
-    bool shown;        /* it is held, as advertise.c saw it last */
+    struct ids ids;          /* sorted */
+    struct devices on_nodes; /* those of which it said at first on which NUMA nodes they are */
+    uint64_t since_ms;       /* when it was told first */
+    uint64_t reading;        /* the last in which it was told */
+    bool early;              /* it was in the file when that was read first */
+    bool shown;              /* it is held, as advertise.c saw it last */
     UT_hash_handle hh;
 };
 
@@ -127,6 +129,9 @@ const struct kubelet_hold *const *kubelet_holds_of_pod(const struct state *state
  * told again. */
 const struct owners *kubelet_holders(const struct state *state, const char *resource,
                                      const char *id);
+/* The device as an entry has it that says on which NUMA nodes it is; NULL: none does. */
+const struct device *kubelet_device_on_nodes(const struct state *state, const char *resource,
+                                             const char *id);
 /* The first of the pods that are stale, which are some, no more in that list. */
 struct kubelet_pod *kubelet_take_stale(struct kubelet_view *kubelet);
 /* What the pod is has changed, and with it whether what it was given is held. `wakes`: it may be

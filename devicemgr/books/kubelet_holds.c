@@ -135,6 +135,7 @@ static void hold_remove(struct kubelet_view *kubelet, struct kubelet_hold *hold)
         owners_remove(&kubelet->owners, (const char *[]){hold->resource, hold->ids.v[i]}, 2, hold);
     pod_remove(kubelet, hold);
     HASH_DEL(kubelet->holds, hold);
+    devices_fini(&hold->on_nodes);
     free(hold->ids.v);
     free(hold->key);
     free(hold);
@@ -171,6 +172,36 @@ static void wake_keepers(struct state *state, const struct kubelet_hold *hold)
     }
 }
 
+static void take_nodes(struct state *state, struct kubelet_hold *hold,
+                       const struct devicemgr_kubelet_held *held)
+{
+    struct device_entry *entries = mem_alloc(held->ids_len, sizeof *entries);
+    struct devices_change change;
+    size_t len = 0;
+
+    for (size_t i = 0; held->numa_nodes && i < held->ids_len; i++) {
+        if (held->numa_nodes_len[i] > 0)
+            entries[len++] = (struct device_entry){held->ids[i], true, held->numa_nodes[i],
+                                                   held->numa_nodes_len[i]};
+    }
+    devices_update(&hold->on_nodes, state->now_ms, entries, len, &change);
+    free(entries);
+}
+
+/* Whether it says on which nodes a device is that is shown though its plugin does not list it. */
+static bool shows_nodes(const struct state *state, const struct kubelet_hold *hold)
+{
+    const struct resource *resource = resources_find(state->resources, hold->resource);
+
+    if (!resource || !state->showing.starting)
+        return false;
+    for (size_t i = 0; i < hold->on_nodes.len; i++) {
+        if (!devices_find(&resource->devices, hold->on_nodes.items[i].id))
+            return true;
+    }
+    return false;
+}
+
 /* One entry of a reading; one that was there goes on as it was. `room`: for as many ids. */
 static void tell(struct state *state, const struct devicemgr_kubelet_held *held, const char **room)
 {
@@ -191,6 +222,9 @@ static void tell(struct state *state, const struct devicemgr_kubelet_held *held,
         hold = hold_add(kubelet, key, key_bytes, held->ids_len);
         hold->since_ms = state->now_ms;
         hold->early = kubelet->readings == 1;
+        take_nodes(state, hold, held);
+        if (shows_nodes(state, hold))
+            showing_changed(state, hold->resource);
         wake_keepers(state, hold);
     }
     hold->reading = kubelet->readings;
@@ -221,7 +255,7 @@ static void lose(struct state *state, const struct kubelet_hold *old)
     wake_choosers(&state->wakes, old->resource);
     if (pod && !pod->newest) /* it was kept for what the kubelet said, and may go with a list */
         listing_soon(state);
-    if (old->shown && !kubelet_hold_doubled(state, old))
+    if ((old->shown && !kubelet_hold_doubled(state, old)) || shows_nodes(state, old))
         showing_changed(state, old->resource);
 }
 
@@ -257,6 +291,17 @@ void kubelet_take_holds(struct state *state, const struct devicemgr_kubelet_held
 }
 
 /* ---- what they mean ---- */
+
+const struct device *kubelet_device_on_nodes(const struct state *state, const char *resource,
+                                             const char *id)
+{
+    const struct owners *holders = kubelet_holders(state, resource, id);
+    const struct device *device = NULL;
+
+    for (size_t i = 0; i < owners_len(holders) && !device; i++)
+        device = devices_find(&((const struct kubelet_hold *)holders->v[i])->on_nodes, id);
+    return device;
+}
 
 const struct kubelet_hold *kubelet_hold_of(const struct state *state,
                                            const struct allocation *allocation)

@@ -160,6 +160,22 @@ static struct devicemgr_shown_device shown_as(const struct state *state,
     };
 }
 
+/* What is held and not listed. The kubelet that admits its pod again aligns it by its nodes, if
+ * others of the resource have some, and only its checkpoint still knows them. */
+static struct devicemgr_shown_device shown_unlisted(const struct state *state,
+                                                    const struct resource *resource, const char *id)
+{
+    const struct device *device = kubelet_device_on_nodes(state, resource->name, id);
+
+    return (struct devicemgr_shown_device){
+        .id = id,
+        .healthy = true,
+        .held = true,
+        .numa_nodes = device ? device->nodes : NULL,
+        .numa_nodes_len = device ? device->nodes_len : 0,
+    };
+}
+
 static struct devicemgr_shown_device shown_device(const struct state *state,
                                                   const struct resource *resource,
                                                   const struct device *device,
@@ -203,7 +219,7 @@ bool shown_one(const struct state *state, const struct resource *resource, const
     if (device)
         *out = shown_as(state, resource, device, &mark);
     else
-        *out = (struct devicemgr_shown_device){.id = id, .healthy = true, .held = true};
+        *out = shown_unlisted(state, resource, id);
     if (device && !mark.held && is_withheld(state, resource))
         return false;
     return device || (state->showing.starting && mark.held);
@@ -225,11 +241,11 @@ void shown_devices(const struct state *state, const char *name,
     while (i < resource->devices.len || u < marks.unlisted_len) {
         const struct device *device =
             i < resource->devices.len ? &resource->devices.items[i] : NULL;
-        struct devicemgr_shown_device shown = {.healthy = true, .held = true};
+        struct devicemgr_shown_device shown;
 
         if (u < marks.unlisted_len &&
             (!device || strverscmp(marks.unlisted[u]->id, device->id) < 0)) {
-            shown.id = marks.unlisted[u++]->id;
+            shown = shown_unlisted(state, resource, marks.unlisted[u++]->id);
         } else {
             shown = shown_device(state, resource, device, &marks);
             i++;

@@ -349,7 +349,11 @@ static void kubelet_holds(struct bench *b, size_t len)
         snprintf(uids[i], sizeof uids[i], "h%zu", i);
         snprintf(ids[i], sizeof ids[i], "d%zu", i);
         pointers[i] = ids[i];
-        held[i] = (struct devicemgr_kubelet_held){uids[i], "main", GPU, &pointers[i], 1};
+        held[i] = (struct devicemgr_kubelet_held){.pod_uid = uids[i],
+                                                  .container = "main",
+                                                  .resource = GPU,
+                                                  .ids = &pointers[i],
+                                                  .ids_len = 1};
     }
     devicemgr_kubelet_holds(b->mgr, b->now_ms, b->now_ms, held, len);
     run(b);

@@ -119,7 +119,8 @@ static void list_devices(struct bench *b)
 static void hold(struct bench *b, size_t device)
 {
     const char *id = b->ids[device];
-    const struct devicemgr_kubelet_held held = {"uid", "main", GPU, &id, 1};
+    const struct devicemgr_kubelet_held held = {
+        .pod_uid = "uid", .container = "main", .resource = GPU, .ids = &id, .ids_len = 1};
 
     devicemgr_kubelet_holds(b->core, 1, 1, &held, 1);
     devicemgr_run(b->core);

@@ -99,8 +99,11 @@ void replace_kubelet_is_read(struct replace_world *r)
                 ids[i][ids_len++] = replace_id(d);
         }
         for (size_t k = entry->init ? 0 : 1; k < RW_CONTAINERS; k++)
-            held[len++] = (struct devicemgr_kubelet_held){uids[i], k == 0 ? "init" : "main",
-                                                          RW_RESOURCE, ids[i], ids_len};
+            held[len++] = (struct devicemgr_kubelet_held){.pod_uid = uids[i],
+                                                          .container = k == 0 ? "init" : "main",
+                                                          .resource = RW_RESOURCE,
+                                                          .ids = ids[i],
+                                                          .ids_len = ids_len};
     }
     replace_note(r, "the kubelet's file is read: %zu pods, healthy %02x", r->read.len,
                  r->read.healthy);

@@ -1106,6 +1106,9 @@ void kubelet_holds_read(struct world *w, uint64_t read_ms, const char *text)
 {
     struct devicemgr_kubelet_held held[8];
     const char *ids[64];
+    int64_t numbers[64];
+    const int64_t *nodes[64];
+    size_t nodes_len[64];
     size_t held_len = 0, ids_len = 0;
     char *words = strdup(text), *rest = NULL, *more = NULL;
 
@@ -1118,9 +1121,21 @@ void kubelet_holds_read(struct world *w, uint64_t read_ms, const char *text)
         slash = strchr(word, '/');
         if (slash)
             *slash = '\0';
-        *one = (struct devicemgr_kubelet_held){word, slash ? slash + 1 : "main", equals + 1,
-                                               &ids[ids_len], 0};
+        *one = (struct devicemgr_kubelet_held){word,
+                                               slash ? slash + 1 : "main",
+                                               equals + 1,
+                                               &ids[ids_len],
+                                               0,
+                                               &nodes[ids_len],
+                                               &nodes_len[ids_len]};
         for (char *id = strtok_r(colon + 1, ",", &more); id; id = strtok_r(NULL, ",", &more)) {
+            char *node = strchr(id, '@');
+
+            nodes[ids_len] = &numbers[ids_len];
+            nodes_len[ids_len] = node ? 1 : 0;
+            numbers[ids_len] = node ? atoi(node + 1) : 0;
+            if (node)
+                *node = '\0';
             ids[ids_len++] = id;
             one->ids_len++;
         }

@@ -187,7 +187,7 @@ void container_allocated(struct world *w, uint64_t number, const char *uid, cons
                          const char *ids);
 
 /* The whole of the kubelet's checkpoint, "u1=vendor.com/gpu:g0,g1 u2/other=...", of container
- * "main" unless it says so; read just now, or from `read_ms` on. */
+ * "main" unless it says so, "g0@1" on a NUMA node; read just now, or from `read_ms` on. */
 void kubelet_holds(struct world *w, const char *text);
 /* It was given the list of sandboxes. */
 void kubelet_lists(struct world *w);

@@ -178,9 +178,13 @@ static void on_shown(struct rpc_call *call, const ProtobufCMessage *message, voi
     snprintf(q->name, sizeof q->name, "%s", response->resources[0]->name);
     q->version = response->resources[0]->version;
     if (response->resources[0]->list && response->resources[0]->list->n_devices > 0) {
-        snprintf(q->id, sizeof q->id, "%s", response->resources[0]->list->devices[0]->id);
-        q->held = response->resources[0]->list->devices[0]->held;
-        q->healthy = response->resources[0]->list->devices[0]->healthy;
+        const Bridge__V1__Device *device = response->resources[0]->list->devices[0];
+
+        snprintf(q->id, sizeof q->id, "%s", device->id);
+        q->held = device->held;
+        q->healthy = device->healthy;
+        q->nodes = (unsigned)device->n_numa_nodes;
+        q->node = q->nodes > 0 ? device->numa_nodes[0] : -1;
     }
 }
 

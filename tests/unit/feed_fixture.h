@@ -41,6 +41,8 @@ struct question {
     uint64_t version;
     bool held;
     bool healthy;
+    unsigned nodes;    /* of NUMA, */
+    int64_t node;      /* and the first of them */
     uint64_t first_ms; /* when the first message came */
     unsigned ids;      /* of Prefer */
     bool over;

@@ -234,7 +234,8 @@ static void hold(struct fixture *f, const char *resource, size_t i)
 {
     char id[8];
     const char *ids = id;
-    const struct devicemgr_kubelet_held held = {"uid", "main", resource, &ids, 1};
+    const struct devicemgr_kubelet_held held = {
+        .pod_uid = "uid", .container = "main", .resource = resource, .ids = &ids, .ids_len = 1};
 
     snprintf(id, sizeof id, "d%zu", i);
     devicemgr_kubelet_holds(f->core, f->now_ms, f->now_ms, &held, 1);

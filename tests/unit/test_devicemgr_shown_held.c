@@ -228,6 +228,27 @@ static void what_is_held_is_shown_though_it_is_not_listed_any_more(void **state)
     expect_shown(w, GPU, "g2+ g10+");
 }
 
+/* By which the kubelet that admits its pod again aligns it. */
+static void what_is_not_listed_is_on_the_nodes_that_the_kubelet_knows(void **state)
+{
+    struct world *w = *state;
+    uint64_t gpu = gpus_up(w, "g1@0 g2@1 g10@1"), version;
+
+    container_made(w, 11, "u1", "main", GPU ":g2,g10");
+    plugin_list(w, gpu, "g1@0 g3@0");
+    expect_shown(w, GPU, "g1@0 g2+ g3@0 g10+");
+    version = devicemgr_shown_version(w->mgr);
+    kubelet_holds(w, "u1=" GPU ":g10,g2@1");
+    expect_shown(w, GPU, "g1@0 g2+@1 g3@0 g10+");
+    assert_int_not_equal(devicemgr_shown_version(w->mgr), version);
+    version = devicemgr_shown_version(w->mgr);
+    kubelet_holds(w, "u1=" GPU ":g10,g2@1");
+    assert_int_equal(devicemgr_shown_version(w->mgr), version);
+    kubelet_holds(w, "");
+    expect_shown(w, GPU, "g1@0 g2+ g3@0 g10+");
+    assert_int_not_equal(devicemgr_shown_version(w->mgr), version);
+}
+
 static void a_create_under_way_holds_already(void **state)
 {
     struct world *w = *state;
@@ -448,6 +469,7 @@ int main(void)
         TEST(nor_after_the_first_of_them),
         TEST(but_not_for_ever),
         TEST(what_is_held_is_shown_though_it_is_not_listed_any_more),
+        TEST(what_is_not_listed_is_on_the_nodes_that_the_kubelet_knows),
         TEST(a_create_under_way_holds_already),
         TEST(what_cannot_be_stored_is_held_no_more),
         TEST(devices_are_held_until_the_pod_is_over),

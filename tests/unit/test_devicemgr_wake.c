@@ -259,7 +259,8 @@ static void what_the_kubelet_holds_is_looked_at_where_it_changed(void **state)
     gpus_up(w, "g0");
     for (unsigned i = 0; i < MANY; i++) {
         snprintf(uids[i], sizeof uids[i], "h%u", i);
-        held[i] = (struct devicemgr_kubelet_held){uids[i], "main", GPU, ids, 1};
+        held[i] = (struct devicemgr_kubelet_held){
+            .pod_uid = uids[i], .container = "main", .resource = GPU, .ids = ids, .ids_len = 1};
     }
     devicemgr_kubelet_holds(w->mgr, w->now_ms, w->now_ms, held, MANY);
     devicemgr_run(w->mgr);

@@ -61,12 +61,32 @@ static void what_pods_hold_of_a_later_resource(void **state)
     assert_string_equal(q.id, "gone");
 }
 
+/* A kubelet that starts is shown it so though its plugin does not list it. */
+static void what_pods_hold_is_on_the_kubelets_nodes(void **state)
+{
+    static const char text[] =
+        "{\"Data\":{\"PodDeviceEntries\":[{\"PodUID\":\"uid-1\",\"ContainerName\":\"main\","
+        "\"ResourceName\":\"v.com/gpu\",\"DeviceIDs\":{\"1\":[\"gone\"]},\"AllocResp\":null}],"
+        "\"RegisteredDevices\":{\"v.com/gpu\":[\"gone\",\"z0\"]}},\"Checksum\":1173979211}";
+    struct question q;
+    struct fixture *f = *state;
+
+    make_kubelet_file(f, text);
+    start_with_list(f, "z0");
+    watch(f, &q);
+    WAIT(f->world, q.held);
+    assert_string_equal(q.id, "gone");
+    assert_int_equal(q.nodes, 1);
+    assert_int_equal(q.node, 1);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(what_pods_hold_is_shown_from_the_first_message_on),
         TEST(a_file_that_cannot_be_read_frees_nothing),
         TEST(what_pods_hold_of_a_later_resource),
+        TEST(what_pods_hold_is_on_the_kubelets_nodes),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
