@@ -244,6 +244,9 @@ static void what_is_not_listed_is_on_the_nodes_that_the_kubelet_knows(void **sta
     version = devicemgr_shown_version(w->mgr);
     kubelet_holds(w, "u1=" GPU ":g10,g2@1");
     assert_int_equal(devicemgr_shown_version(w->mgr), version);
+    kubelet_holds(w, "u1=" GPU ":g10,g2@1 u2=" GPU ":g1@1"); /* that one its plugin lists */
+    expect_shown(w, GPU, "g1+@0 g2+@1 g3@0 g10+");
+    version = devicemgr_shown_version(w->mgr);
     kubelet_holds(w, "");
     expect_shown(w, GPU, "g1@0 g2+ g3@0 g10+");
     assert_int_not_equal(devicemgr_shown_version(w->mgr), version);
