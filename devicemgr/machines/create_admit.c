@@ -103,8 +103,8 @@ static bool read_markers(const struct state *state, struct demand *demand,
     return true;
 }
 
-/* The scheduler gives them away: who asks here would have what it may give to another, but for who has
- * it since before that, as far as it is known who does. */
+/* The scheduler gives them away: who asks here would have what it may give to another, but for who
+ * has it since before that, as far as it is known who does. */
 static bool is_published(const struct state *state, const struct demand *demand, struct text *error)
 {
     const struct request *request = &demand->request;

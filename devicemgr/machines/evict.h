@@ -16,9 +16,9 @@
  * Those that an earlier process has asked for count among those of the last minute, as far as their
  * rows are there: a pod that the runtime has forgotten since then does not.
  *
- * A kubelet asks nothing for a pod that comes to a claim which is prepared already, so that only the
- * cluster knows that it may use it: of a claim that is tainted from here that is asked again, from the
- * taint on, once in CLAIM_LOOK_AGAIN_MS.
+ * A kubelet asks nothing for a pod that comes to a claim which is prepared already, so that only
+ * the cluster knows that it may use it: of a claim that is tainted from here that is asked again,
+ * from the taint on, once in CLAIM_LOOK_AGAIN_MS.
  *
  * Each one is for itself: asking does not wait, and what becomes of one that is asked for (a
  * disruption budget that does not let it go) is nobody else's concern. Before the runtime's first

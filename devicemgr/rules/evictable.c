@@ -342,8 +342,8 @@ static void look_at_lifted_claim(struct walk *walk, const struct claim *claim)
     }
 }
 
-/* What is of a lifted resource is tainted as that is: who has a container with it has an allocation of
- * it, too, but not who is still to have one. */
+/* What is of a lifted resource is tainted as that is: who has a container with it has an allocation
+ * of it, too, but not who is still to have one. */
 static void look_at_lifted(struct walk *walk)
 {
     const struct claims_of *of = claims_of(&walk->state->claims, LIFT_DRIVER);

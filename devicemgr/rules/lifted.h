@@ -28,8 +28,8 @@ void lifted_devices(const struct state *state, const char *name,
  * state, or from `marker`. */
 bool lifted_find(const struct state *state, const struct lift_marker *marker, const char **resource,
                  const char **id) __attribute__((warn_unused_result));
-/* Of what is allocated to a claim of the driver: its resource, NULL: none that is known; and its id in
- * that, as lifted_find() has it. */
+/* Of what is allocated to a claim of the driver: its resource, NULL: none that is known; and its id
+ * in that, as lifted_find() has it. */
 const char *lifted_resource(const struct state *state, const struct granted_device *granted);
 const char *lifted_id(const struct state *state, const struct granted_device *granted,
                       const char *resource);

@@ -48,8 +48,8 @@
 #define TAINT_RULES_MAX 1024
 /* Who may have reserved a claim (status.reservedFor), as the API allows. */
 #define CLAIM_CONSUMERS_MAX 256
-/* Who may use a claim with a device that is tainted from here is asked of the cluster so often: one GET
- * for each such claim of this node. */
+/* Who may use a claim with a device that is tainted from here is asked of the cluster so often: one
+ * GET for each such claim of this node. */
 #define CLAIM_LOOK_AGAIN_MS 60000
 /* Of the pods that are to be evicted, so many within a minute at most, whatever the settings say:
  * it is how many moments are kept. */

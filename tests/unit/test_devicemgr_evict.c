@@ -1353,7 +1353,7 @@ static void who_may_use_a_claim_is_asked_for_after_a_restart(void **state)
     expect(w, "look c (ns/c)");
 }
 
-/* A kubelet asks for what is prepared once: who comes to a claim later is told by the cluster alone. */
+/* A kubelet asks for what is prepared once: who comes to a claim later the cluster tells alone. */
 static void who_comes_to_a_claim_that_is_tainted_goes_as_well(void **state)
 {
     static const char *const uids[] = {"u1", "u2"};
