@@ -417,7 +417,8 @@ void taint_judge(struct taint_world *t)
         count_left(t, &t->pods[i]);
         if (t->pods[i].evicted.is && taint_is_doubted(t, &t->pods[i])) {
             count_add(COUNT_TAINT_DOUBTED);
-            check_that(t->w, !t->pods[i].order || t->pods[i].ended.is,
+            check_that(t->w,
+                       !t->pods[i].order || t->pods[i].ended.is || taint_pending(t, &t->pods[i]),
                        "what it has told is not sent on: u%u", t->pods[i].uid);
         }
         check_taken_back(t, &t->pods[i]);
