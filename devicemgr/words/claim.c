@@ -102,7 +102,7 @@ static const struct kind KINDS[CLAIM_REFUSAL_KINDS] = {
                               "cri-device-shimctl status"},
     [CLAIM_REFUSED_DRAIN] = {"shim-stops", CODE_UNAVAILABLE, explain_words,
                              "the shim is being stopped",
-                             BY_ITSELF "the kubelet asks again once the shim is started"},
+                             BY_ITSELF "the bridge asks again once the shim is started"},
     [CLAIM_REFUSED_AWAY] = {"driver-away", CODE_UNAVAILABLE, explain_away, "",
                             "start the driver: look at its pod or unit, and its log"},
     [CLAIM_REFUSED_OWED] = {"other-claim-owed", CODE_UNAVAILABLE, explain_words,

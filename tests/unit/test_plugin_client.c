@@ -557,6 +557,19 @@ static void tells_the_plugins_refusal(void **state)
     assert_int_equal(f->losts, 0);
 }
 
+/* It has answered, whatever it says. */
+static void loses_a_plugin_that_says_at_once_that_its_time_is_over(void **state)
+{
+    struct fixture *f = *state;
+
+    f->plugin.options_code = RPC_DEADLINE_EXCEEDED;
+    serve(f);
+    dial(f, ONCE);
+    WAIT(f->world, f->losts == 1);
+    assert_string_equal(
+        f->reason, "failed to get device plugin options: DEADLINE_EXCEEDED: the plugin says no");
+}
+
 static void ends_a_call_at_its_timeout(void **state)
 {
     struct fixture *f = *state;
@@ -786,6 +799,7 @@ int main(void)
         TEST(tells_options_and_each_list),
         TEST(takes_a_plugin_without_options),
         TEST(loses_a_plugin_whose_options_fail),
+        TEST(loses_a_plugin_that_says_at_once_that_its_time_is_over),
         TEST(who_does_not_register_is_asked_for_his_options_again),
         TEST(loses_a_plugin_that_dies_at_its_options),
         TEST(waits_for_a_plugin_that_registers_before_it_listens),
