@@ -61,6 +61,9 @@ void devicemgr_claim_consumers(struct devicemgr *mgr, uint64_t now_ms, const cha
                                const struct devicemgr_claim_consumers *consumers)
 {
     state_at(&mgr->state, now_ms);
+    /* An API server that has just started refuses for a while what it has told before. */
+    if (!consumers && consumers_find(mgr->state.tainted.consumers, uid))
+        return;
     if (claims_have(&mgr->state.claims, uid)) /* else it is over meanwhile */
         consumers_set(&mgr->state.tainted.consumers, uid, consumers);
 }

@@ -251,6 +251,7 @@ static void tell_claim(struct taint_world *t, struct tw_claim *claim)
 {
     static const char *const OPS[] = {"Equal", "Exists"};
     struct devicemgr_claim_toleration tolerations[TW_TOLERATIONS_MAX];
+    bool hidden = rng_percent(&t->rng, HIDDEN_PERCENT) && !t->calm, again = claim->told;
     char uid[16], names[TW_RESERVED_MAX][16];
     const char *uids[TW_RESERVED_MAX];
     struct devicemgr_claim_consumers is = {.extended = claim->extended,
@@ -261,9 +262,11 @@ static void tell_claim(struct taint_world *t, struct tw_claim *claim)
 
     claim->asked = false;
     claim->told = true;
-    claim->told_none = rng_percent(&t->rng, HIDDEN_PERCENT) && !t->calm;
-    claim->told_reserved_len = claim->told_none ? 0 : claim->reserved_len;
-    memcpy(claim->told_reserved, claim->reserved, sizeof claim->reserved);
+    if (!hidden || !again) { /* else what was told stands */
+        claim->told_none = hidden;
+        claim->told_reserved_len = hidden ? 0 : claim->reserved_len;
+        memcpy(claim->told_reserved, claim->reserved, sizeof claim->reserved);
+    }
     snprintf(uid, sizeof uid, "c%u", claim->uid);
     for (size_t i = 0; i < claim->reserved_len; i++) {
         snprintf(names[i], sizeof names[i], "u%u", claim->reserved[i]);
@@ -285,8 +288,8 @@ static void tell_claim(struct taint_world *t, struct tw_claim *claim)
                            .has_seconds = one->is.has_seconds,
                            .seconds = one->is.seconds}};
     }
-    taint_note(t, "the shim is told of claim %s%s", uid, claim->told_none ? ", nothing" : "");
-    devicemgr_claim_consumers(t->core, t->now_ms, uid, claim->told_none ? NULL : &is);
+    taint_note(t, "the shim is told of claim %s%s", uid, hidden ? ", nothing" : "");
+    devicemgr_claim_consumers(t->core, t->now_ms, uid, hidden ? NULL : &is);
 }
 
 static size_t news(const struct taint_world *t)

@@ -1179,6 +1179,29 @@ static void claims_tolerate_by_their_allocation(void **state)
     assert_int_equal(settle(w), 1);
 }
 
+/* As by an API server that has just started. */
+static void what_it_has_told_stands_where_it_refuses_to_tell_it_again(void **state)
+{
+    static const struct devicemgr_claim_toleration tolerations[] = {
+        {DRIVER, "p", "gpu-0", {"k", "Exists", "", "NoExecute", false, 0}}};
+    static const char *const uids[] = {"u1"};
+    const struct devicemgr_claim_consumers consumers = {.reserved_for = uids,
+                                                        .reserved_for_len = 1,
+                                                        .tolerations = tolerations,
+                                                        .tolerations_len = 1};
+    struct world *w = *state;
+
+    sandbox_ran(w, "u1", "s-u1", 0);
+    devicemgr_claim_consumers(w->mgr, w->now_ms, "c", &consumers);
+    assert_false(with_claim(w, 1));
+    taint_of(w, DRIVER, "p/gpu-0");
+    assert_int_equal(settle(w), 0);
+    pass(w, CLAIM_LOOK_AGAIN_MS);
+    devicemgr_claim_consumers(w->mgr, w->now_ms, "c", NULL);
+    devicemgr_run(w->mgr);
+    assert_int_equal(settle(w), 0);
+}
+
 static bool put_age(void *user, const struct devicemgr_taint_row *taint)
 {
     *(uint64_t *)user = taint->since_ms_ago;
@@ -1774,6 +1797,7 @@ int main(void)
         TEST(nobody_is_asked_for_of_a_claim_that_is_not_tainted, claim_setup),
         TEST(nobody_has_one_that_is_owed, claim_setup),
         TEST(what_the_cluster_does_not_know_tolerates_nothing, claim_setup),
+        TEST(what_it_has_told_stands_where_it_refuses_to_tell_it_again, claim_setup),
         TEST(consumers_go_with_their_claim, claim_setup),
         TEST(who_finds_no_room_is_not_forgotten, u1_setup),
         TEST(so_many_go_within_a_minute, claim_setup),
