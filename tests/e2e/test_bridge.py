@@ -276,7 +276,7 @@ def test_plugin_in_a_pod(make_node, direct):
     inside = direct.exec(container_id, "stat", "-c", "%i", f"{PLUGIN_DIR}/kubelet.sock")
     assert int(inside) == os.stat(node.plugin_dir / "kubelet.sock").st_ino
     plugin = ["env", "PATH=/usr/bin", sys.executable, "-B", str(ROOT / "tests/lib/plugin.py"),
-              json.dumps([PLUGIN_DIR, GPU, ["g0"], "answer"])]
+              json.dumps([PLUGIN_DIR, GPU, ["g0"], "answer", None])]
     direct.exec(container_id, "sh", "-c", "(tail -f /dev/null | \"$@\") > /tmp/log 2>&1 &", "sh",
                 *plugin)
     said = wait_until(lambda: direct.exec(container_id, "cat", "/tmp/log"), "the plugin speaks")
