@@ -95,6 +95,17 @@ static const Create__V1__Request *unpack(struct create_container *c, const uint8
                                                        &c->arena, code);
 }
 
+/* containerd 1.6 knows no CDI devices. */
+static const ProtobufCMessageDescriptor *const UNCERTAIN[] = {
+    &create__v1__config__labels_entry__descriptor,
+    &create__v1__config__annotations_entry__descriptor,
+    &create__v1__sandbox__annotations_entry__descriptor,
+    &create__v1__cdidevice__descriptor,
+};
+
+static const struct wire_known KNOWN = {&create__v1__request__descriptor, UNCERTAIN,
+                                        sizeof UNCERTAIN / sizeof *UNCERTAIN};
+
 /* What protobuf-c does not read, and the runtimes do. */
 static const Create__V1__Request *unpack_known(struct create_container *c, const uint8_t *bytes,
                                                size_t len, int *code)
@@ -103,7 +114,7 @@ static const Create__V1__Request *unpack_known(struct create_container *c, const
     struct buffer known = {0};
 
     message_arena_fini(&c->arena);
-    switch (wire_put_known(&known, &create__v1__request__descriptor, bytes, len)) {
+    switch (wire_put_known(&known, &KNOWN, bytes, len)) {
     case 0:
         request = unpack(c, buffer_data(&known), buffer_len(&known), code);
         break;

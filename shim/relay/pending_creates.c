@@ -300,7 +300,7 @@ static void decide(struct pending_creates *creates, struct session *session,
         break;
     case RPC_INVALID_ARGUMENT: /* the runtime need not say so */
         session_refuse(session, call, RPC_INVALID_ARGUMENT,
-                       "CreateContainer: a message in the request is malformed");
+                       "CreateContainer: an annotation, a label or a CDI device is malformed");
         break;
     default:
         refuse_unread(session, call);

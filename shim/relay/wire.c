@@ -145,15 +145,16 @@ static int put_bytes(struct buffer *out, const void *bytes, size_t len)
     return r == 0 ? put(out, bytes, len) : r;
 }
 
-static int put_fields(struct buffer *out, const ProtobufCMessageDescriptor *descriptor,
-                      const uint8_t *bytes, size_t len, bool inner);
+static int put_fields(struct buffer *out, const struct wire_known *what,
+                      const ProtobufCMessageDescriptor *descriptor, const uint8_t *bytes,
+                      size_t len);
 
 /* NOLINTNEXTLINE(misc-no-recursion): as deep as the descriptor's messages */
-static int put_message(struct buffer *out, const ProtobufCMessageDescriptor *descriptor,
-                       const struct wire_field *f)
+static int put_message(struct buffer *out, const struct wire_known *what,
+                       const ProtobufCMessageDescriptor *descriptor, const struct wire_field *f)
 {
     struct buffer known = {0};
-    int r = put_fields(&known, descriptor, f->value, (size_t)(f->end - f->value), true);
+    int r = put_fields(&known, what, descriptor, f->value, (size_t)(f->end - f->value));
 
     if (r == 0)
         r = put_bytes(out, buffer_data(&known), buffer_len(&known));
@@ -162,25 +163,37 @@ static int put_message(struct buffer *out, const ProtobufCMessageDescriptor *des
 }
 
 /* NOLINTNEXTLINE(misc-no-recursion): as deep as the descriptor's messages */
-static int put_known_field(struct buffer *out, const ProtobufCFieldDescriptor *field,
-                           const struct wire_field *f)
+static int put_known_field(struct buffer *out, const struct wire_known *what,
+                           const ProtobufCFieldDescriptor *field, const struct wire_field *f)
 {
     int r = put_varint(out, (uint64_t)field->id << 3 | f->type);
 
     if (r < 0)
         return r;
     if (field->type == PROTOBUF_C_TYPE_MESSAGE)
-        return put_message(out, field->descriptor, f);
+        return put_message(out, what, field->descriptor, f);
     if (f->type == WIRE_BYTES)
         return put_bytes(out, f->value, (size_t)(f->end - f->value));
     return wire_put_range(out, f->tag_end, f->end);
 }
 
-/* As wire_put_known(); `inner`: of a message in another one. */
-/* NOLINTNEXTLINE(misc-no-recursion): as deep as the descriptor's messages */
-static int put_fields(struct buffer *out, const ProtobufCMessageDescriptor *descriptor,
-                      const uint8_t *bytes, size_t len, bool inner)
+static bool is_uncertain(const struct wire_known *what,
+                         const ProtobufCMessageDescriptor *descriptor)
 {
+    size_t i = 0;
+
+    while (i < what->uncertain_len && what->uncertain[i] != descriptor)
+        i++;
+    return i < what->uncertain_len;
+}
+
+/* As wire_put_known(), of a message of this kind. */
+/* NOLINTNEXTLINE(misc-no-recursion): as deep as the descriptor's messages */
+static int put_fields(struct buffer *out, const struct wire_known *what,
+                      const ProtobufCMessageDescriptor *descriptor, const uint8_t *bytes,
+                      size_t len)
+{
+    bool uncertain = is_uncertain(what, descriptor);
     const uint8_t *at = bytes;
     struct wire_field f;
     int r;
@@ -190,17 +203,17 @@ static int put_fields(struct buffer *out, const ProtobufCMessageDescriptor *desc
             protobuf_c_message_descriptor_get_field(descriptor, f.number);
 
         if (field && f.type == type_of(field))
-            r = put_known_field(out, field, &f);
-        else if (field && inner)
+            r = put_known_field(out, what, field, &f);
+        else if (field && uncertain)
             r = -EBADMSG;
         if (r < 0)
             break;
     }
-    return r == -EBADMSG && inner ? -EILSEQ : r;
+    return r == -EBADMSG && uncertain ? -EILSEQ : r;
 }
 
-int wire_put_known(struct buffer *out, const ProtobufCMessageDescriptor *descriptor,
-                   const uint8_t *bytes, size_t len)
+int wire_put_known(struct buffer *out, const struct wire_known *what, const uint8_t *bytes,
+                   size_t len)
 {
-    return put_fields(out, descriptor, bytes, len, false);
+    return put_fields(out, what, what->message, bytes, len);
 }

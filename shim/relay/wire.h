@@ -44,16 +44,24 @@ int wire_put_range(struct buffer *out, const uint8_t *start, const uint8_t *end)
 /* The same of the field with another value: its own tag, the value's length, the value. */
 int wire_put_field(struct buffer *out, const struct wire_field *f, const void *value, size_t len)
     __attribute__((warn_unused_result));
+/* A message whose fields, and those of the messages in it, are texts, messages and varints. */
+struct wire_known {
+    const ProtobufCMessageDescriptor *message;
+    /* Messages in it of which each runtime makes what it likes, malformed as they may be: an older one
+     * skips what it does not know; and gogo/protobuf makes something of nearly every entry of a map. It
+     * does not look at the type of key and value, lets them go on behind the entry's end, and skips
+     * number 0. */
+    const ProtobufCMessageDescriptor *const *uncertain;
+    size_t uncertain_len;
+};
+
 /*
- * Appends what `descriptor` knows of the message at `bytes`, in the one way of writing it: what
- * protobuf-c reads, of a message which only Go does. A known field of another type is left out, as
- * by google.golang.org/protobuf. The fields of `descriptor`, and those below, are texts, messages
- * and varints. As above; -EBADMSG: malformed; or -EILSEQ: a message in it is, or has a known field
- * of another type. A runtime need not find that: an older one skips what it does not know, and
- * gogo/protobuf makes something of nearly every entry of a map. It does not look at the type of key
- * and value, lets them go on behind the entry's end, and skips number 0.
+ * Appends what is known of the message at `bytes`, in the one way of writing it: what protobuf-c
+ * reads, of a message which only Go does. A known field of another type is left out, as by
+ * google.golang.org/protobuf; gogo's refuses the message. As above; -EBADMSG: malformed for all; or
+ * -EILSEQ: one that is uncertain is, or has a known field of another type.
  */
-int wire_put_known(struct buffer *out, const ProtobufCMessageDescriptor *descriptor,
-                   const uint8_t *bytes, size_t len) __attribute__((warn_unused_result));
+int wire_put_known(struct buffer *out, const struct wire_known *what, const uint8_t *bytes,
+                   size_t len) __attribute__((warn_unused_result));
 
 #endif

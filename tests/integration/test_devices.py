@@ -90,7 +90,7 @@ def test_malformed_annotation(runtime, client, gpu):
     request = client.create_request(client.run_pod("web"), "app", ["sh"]).SerializeToString()
     entry = b"\x08\x26devices.cri-device-shim/vendor.com_gpu\x12\x02g0"
     config = b"\x52" + bytes([len(entry)]) + entry
-    with refused(grpc.StatusCode.INVALID_ARGUMENT, "a message in the request is malformed"):
+    with refused(grpc.StatusCode.INVALID_ARGUMENT, "an annotation, a label or a CDI device is malformed"):
         client.unary(RUNTIME + "CreateContainer", request + b"\x12" + bytes([len(config)]) + config)
     assert not runtime.calls_of("CreateContainer")
 

@@ -282,6 +282,7 @@ MALFORMED = {
     "wrong wire type": b"\x10\x01" * 3,
     "group that never ends": b"\x13\x0a\x00",
     "field number 0": b"\x02\x00",
+    "metadata that is cut off": b"\x12\x03\x0a\x7f\x0a",
     "devices' annotations, then rubbish": cri.CreateContainerRequest(
         sandbox_config=cri.PodSandboxConfig(annotations={"devices.cri-device-shim/app": "a.b/c=1"})
     ).SerializeToString() + b"\x12\xff",
