@@ -13,6 +13,7 @@
  */
 #include <string.h>
 
+#include "cri-proto/create_v1.pb-c.h"
 #include "cri-proto/cri_v1.pb-c.h"
 #include "cri-proto/deviceplugin_v1beta1.pb-c.h"
 #include "cri-proto/field_numbers.h"
@@ -20,6 +21,7 @@
 #include "shim/relay/cdi_names.h"
 #include "shim/relay/create_container.h"
 #include "shim/relay/mount_redirect.h"
+#include "shim/relay/wire.h"
 #include "shim/rpc/rpc.h"
 #include "tests/fuzz/fuzz.h"
 
@@ -563,6 +565,17 @@ static void check_redirect_plain(Runtime__V1__CreateContainerRequest *request)
     free(after);
 }
 
+/* protobuf-c drops what a tag of five bytes has over 32 bits; a runtime refuses most of those. */
+static bool is_read_by_a_runtime(struct fuzz_input in)
+{
+    const struct wire_known what = {.message = &create__v1__request__descriptor};
+    struct buffer out = {0};
+    int r = wire_put_known(&out, &what, in.bytes, in.len);
+
+    buffer_fini(&out);
+    return r == 0;
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct fuzz_input in = {data, size};
@@ -574,7 +587,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     options_read(o, &in);
     original = runtime__v1__create_container_request__unpack(NULL, in.len, in.bytes);
     check_read(in, original);
-    if (original && field_numbers_valid(&original->base))
+    if (original && field_numbers_valid(&original->base) && is_read_by_a_runtime(in))
         check_read_with_more(in, original);
     check_merge(o, in, original);
     check_redirect(in, original);
