@@ -13,6 +13,8 @@
 #define ENDPOINT_BYTES_MAX (sizeof((struct sockaddr_un *)NULL)->sun_path - 1)
 /* Of a plugin's own words in ours. */
 #define QUOTED_BYTES_MAX 256
+/* Under the kubelet's root, wherever that is. */
+#define KUBELETS_DIRECTORY "/plugins_registry"
 
 struct quoted {
     char text[QUOTED_BYTES_MAX + 8];
@@ -37,9 +39,22 @@ enum info_kind info_kind(const Pluginregistration__PluginInfo *info)
     return strcmp(info->type, "DevicePlugin") == 0 ? INFO_PLUGIN : INFO_OTHER;
 }
 
+/* What is under that name on the host is not asked: it may be what a process has left that was
+ * killed before its pod was given our directory. */
+static bool is_in_its_container(const char *endpoint, const char *socket)
+{
+    const char *name = strrchr(socket, '/'), *end = strrchr(endpoint, '/');
+    size_t len = strlen(KUBELETS_DIRECTORY);
+
+    return name && end && strcmp(end, name) == 0 && (size_t)(end - endpoint) >= len &&
+           memcmp(end - len, KUBELETS_DIRECTORY, len) == 0;
+}
+
 const char *info_endpoint(const Pluginregistration__PluginInfo *info, const char *socket)
 {
-    return info->endpoint[0] ? info->endpoint : socket;
+    if (!info->endpoint[0] || is_in_its_container(info->endpoint, socket))
+        return socket;
+    return info->endpoint;
 }
 
 static bool check_endpoint(const char *endpoint, char *words)

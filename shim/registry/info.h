@@ -20,8 +20,11 @@ enum info_kind {
 
 enum info_kind info_kind(const Pluginregistration__PluginInfo *info);
 
-/* The plugin's endpoint: what it says, or `socket`, the one that was asked. Borrowed from
- * either. */
+/*
+ * The plugin's endpoint: what it says, or `socket`, the one that was asked, if it says nothing or
+ * means that one: a plugin that serves both on one socket (SR-IOV's, Mellanox's) names it by the
+ * kubelet's directory, where its container has what is ours on the host. Borrowed from either.
+ */
 const char *info_endpoint(const Pluginregistration__PluginInfo *info, const char *socket);
 
 /*

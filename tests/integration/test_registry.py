@@ -259,6 +259,20 @@ def test_device_plugin_by_this_way(runtime, shim, client, registry, plugin, make
     plugin.wait_calls("ListAndWatch", 3)
 
 
+def test_device_plugin_that_names_the_kubelets_directory(runtime, shim, client, registry, closing, make_registrar):
+    """As SR-IOV's and Mellanox's: one socket for both, named as in its container, which has our directory in the
+    kubelet's place."""
+    plugin = closing(Plugin(registry, GPU, ["g0"], endpoint="gpu.sock"))
+    one = make_registrar(registry / plugin.endpoint, "DevicePlugin", GPU,
+                         endpoint="/var/lib/kubelet/plugins_registry/gpu.sock", versions=["v1alpha1", "v1beta1"])
+    plugin.services = one.services()
+    plugin.serve()
+    one.wait_registered()
+    plugin.wait_calls("ListAndWatch")
+    client.create(client.run_pod("a"), "main", annotations=by_token(GPU, "g0"))
+    assert envs(runtime.create_requests()[-1].config)["PLUGIN_DEVICES"] == "g0"
+
+
 @pytest.mark.parametrize("name, versions, words", [
     ("gpu", ["v1beta1"], 'invalid name of device plugin socket: the ResourceName "gpu" is invalid'),
     (GPU, ["v1", "v2"], "manager version, v1beta1, is not among plugin supported versions [v1 v2]")])

@@ -66,11 +66,15 @@ class Registrar:
         whoever watches it makes."""
         wait_until(self.path.parent.is_dir, f"{self.path.parent} is there")
         self.path.unlink(missing_ok=True)
-        self._servers.append(serve(self.path, {PLUGIN_REGISTRATION: {
+        self._servers.append(serve(self.path, self.services()))
+
+    def services(self):
+        """As serve() takes them; for a server that has others, too, in place of start()."""
+        return {PLUGIN_REGISTRATION: {
             "GetInfo": grpc.unary_unary_rpc_method_handler(
                 self._info, pluginregistration.InfoRequest.FromString, _serialize),
             "NotifyRegistrationStatus": grpc.unary_unary_rpc_method_handler(
-                self._notified, pluginregistration.RegistrationStatus.FromString, _serialize)}}))
+                self._notified, pluginregistration.RegistrationStatus.FromString, _serialize)}}
 
     def _info(self, request, context):
         self.asked += 1

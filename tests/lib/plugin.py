@@ -99,6 +99,7 @@ class Plugin:
         self.on_prefer = self._prefer
         self.workers = 16  # calls that it serves at once, streams included
         self.compression = None  # of grpc's, where that makes a message smaller
+        self.services = {}  # beside its own: {service: {method: handler}}; handlers are grpc's
         self._streams = set()
         self._server = None
 
@@ -125,8 +126,9 @@ class Plugin:
         handlers["ListAndWatch"] = grpc.unary_stream_rpc_method_handler(
             self._recorded("ListAndWatch", self._list_and_watch), deviceplugin.Empty.FromString,
             _serialize)
-        self._server.add_generic_rpc_handlers(
-            [grpc.method_handlers_generic_handler(DEVICE_PLUGIN.strip("/"), handlers)])
+        for service, served in {DEVICE_PLUGIN: handlers, **self.services}.items():
+            self._server.add_generic_rpc_handlers(
+                [grpc.method_handlers_generic_handler(service.strip("/"), served)])
         path = self.plugin_dir / self.endpoint
         assert self._server.add_insecure_port(f"unix:{path}"), f"cannot listen on {path}"
         self._server.start()

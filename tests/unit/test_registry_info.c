@@ -64,6 +64,26 @@ static void kinds_and_endpoints(void **state)
     assert_string_equal(info_endpoint(&info, SOCKET), "/x.sock");
 }
 
+/* It has our directory where it mounts the kubelet's, and names its one socket by the latter. */
+static void an_endpoint_in_its_container_is_the_socket_that_was_asked(void **state)
+{
+    static const char asked[] = "/var/lib/cri-device-shim/plugins_registry/x.sock";
+    static const char *const others[] = {
+        "/var/lib/kubelet/plugins_registry/y.sock", "/var/lib/kubelet/device-plugins/x.sock",
+        "/var/lib/kubelet/my_plugins_registry/x.sock", "plugins_registry/x.sock", "x.sock"};
+    Pluginregistration__PluginInfo info = PLUGINREGISTRATION__PLUGIN_INFO__INIT;
+
+    (void)state;
+    info.endpoint = (char *)"/var/lib/kubelet/plugins_registry/x.sock";
+    assert_ptr_equal(info_endpoint(&info, asked), asked);
+    info.endpoint = (char *)"/plugins_registry/x.sock";
+    assert_ptr_equal(info_endpoint(&info, asked), asked);
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
+        info.endpoint = (char *)others[i];
+        assert_ptr_equal(info_endpoint(&info, asked), others[i]);
+    }
+}
+
 static void drivers(void **state)
 {
     char long_name[KUBE_SUBDOMAIN_BYTES_MAX + 2], long_path[110] = "/";
@@ -153,6 +173,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(kinds_and_endpoints),
+        cmocka_unit_test(an_endpoint_in_its_container_is_the_socket_that_was_asked),
         cmocka_unit_test(drivers),
         cmocka_unit_test(words_are_ascii),
         cmocka_unit_test(versions_have_bounds),
