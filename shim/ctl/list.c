@@ -93,9 +93,14 @@ static void show_pages(const struct command_run *run, const struct list *list,
         table_print(listing.table);
 }
 
+/* A page without rows may be a part of the way to one that has some. */
 static bool is_empty(const struct pages *pages)
 {
-    return pages->len == 0 || !has_rows(pages->v[0]);
+    size_t i = 0;
+
+    while (i < pages->len && !has_rows(pages->v[i]))
+        i++;
+    return i == pages->len;
 }
 
 static bool names_some(const Control__V1__ListRequest *request)

@@ -52,6 +52,17 @@ def test_a_table_has_a_reason_in_any_language(at_work, locale):
     assert [row[head.index("REASON"):] for row in rows] == ["Lüfter kaputt, 風扇壞了\\x1b[31m"] * 2
 
 
+def test_a_resource_that_is_counted_in_pieces_is_found_by_its_name(at_work, make_plugin):
+    """The first page has no row: it is a part of the way to one."""
+    make_plugin(at_work, GPU, [f"g{i}" for i in range(2500)])
+    ctl_json(at_work, "cordon", GPU, "g0")
+    wait_until(lambda: [one["devices"] for one in ctl_json(at_work, "resources")["items"]] == [2500],
+               "they are listed")
+    [row] = ctl_json(at_work, "resources", GPU)["items"]
+    assert (row["devices"], row["free"], row["cordoned"]) == (2500, 2499, 1)
+    assert ctl(at_work, "resources", GPU, "-o", "name").stdout == f"resource/{GPU}\n"
+
+
 def test_what_is_withdrawn_is_refused_at_once(at_work, make_client, make_plugin):
     shim, client = at_work, make_client(at_work)
     make_plugin(shim, GPU, ["g0"])
