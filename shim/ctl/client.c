@@ -52,6 +52,11 @@ static void hang_up(struct client *client)
     uv_run(&client->loop, UV_RUN_DEFAULT);
 }
 
+void client_rest(struct client *client)
+{
+    hang_up(client);
+}
+
 void client_free(struct client *client)
 {
     if (!client)

@@ -30,6 +30,10 @@ struct client *client_new(const char *path);
 /* Accepts NULL. */
 void client_free(struct client *client);
 
+/* Lets go of the connection until it asks again: before a wait in which nobody answers the daemon's
+ * pings, for which who is silent hangs (rpc_server_set_pings()). */
+void client_rest(struct client *client);
+
 /* The answer, for protobuf_c_message_free_unpacked(); NULL: none, and `failure` says why. */
 ProtobufCMessage *client_ask(struct client *client, const char *method,
                              const ProtobufCMessage *request,

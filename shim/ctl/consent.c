@@ -25,6 +25,7 @@ bool consent_given(const struct command_run *run, const char *plan, const char *
     if (!isatty(STDIN_FILENO) || !isatty(STDERR_FILENO))
         return refuse(failure, RPC_INVALID_ARGUMENT,
                       "nothing is changed without --yes; --dry-run says what would be done");
+    client_rest(run->client);
     fprintf(stderr, "%s%s [y/N] ", plan, question);
     yes = getline(&line, &size, stdin) > 0 && (line[0] == 'y' || line[0] == 'Y');
     free(line);

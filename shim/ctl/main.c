@@ -49,6 +49,7 @@ static char *run_once(const struct command_line *line, struct client *client,
     if (!run.show.out)
         abort(); /* out of memory */
     done = line->command->run(&run, failure);
+    client_rest(client); /* who reads may be slow, and who watches sleeps */
     if (fclose(run.show.out) != 0)
         abort();
     if (done)

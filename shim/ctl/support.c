@@ -200,6 +200,7 @@ static bool run(const struct command_run *command_run, struct client_failure *fa
         return fail(failure, path, strerror(errno));
     take_care_of(path);
     put_commands(&support);
+    client_rest(command_run->client); /* a journal takes its time */
     put_machine(&support);
     if (archive_finish(support.archive) < 0) {
         unlink(path);

@@ -489,6 +489,18 @@ def test_watching_goes_on_over_a_restart(at_work):
             watching.kill()
 
 
+def test_watching_at_long_intervals(at_work):
+    """A client that is silent for so long hangs, for the daemon (CONTROL_PINGS_MS)."""
+    with subprocess.Popen([CTL, "status", "--watch=17", "-o", "json", "-s", at_work.control],
+                          stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as watching:
+        try:
+            assert watching.stdout.readline() and watching.stdout.readline()
+        finally:
+            watching.kill()
+        assert watching.stderr.read() == ""
+    assert "hangs" not in at_work.log()
+
+
 def test_watching_ends_when_nobody_reads_it(at_work):
     """Also while there is nothing new: it would stay for ever."""
     with subprocess.Popen([CTL, "status", "--watch=1", "-o", "name", "-s", at_work.control],

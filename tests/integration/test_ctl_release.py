@@ -129,6 +129,13 @@ def test_a_person_is_asked(left, said, status):
     assert has(left) == ([] if status == 0 else [("web", ["g0"])])
 
 
+def test_a_person_may_take_his_time(left):
+    """A client that is silent for so long hangs, for the daemon (CONTROL_PINGS_MS)."""
+    code, out, _ = answered(left, "y\n", "release", "web", after_s=17)
+    assert (code, f"released: {GPU}: g0" in out) == (0, True)
+    assert "hangs" not in left.log()
+
+
 def test_what_runs_keeps_what_it_has(left, runtime):
     [container] = runtime.state.containers.values()
     container.state = cri.CONTAINER_RUNNING  # as the shim learns when it asks

@@ -11,6 +11,7 @@ import pathlib
 import pty
 import select
 import subprocess
+import time
 
 import jsonschema
 
@@ -46,12 +47,14 @@ def _read_until(terminal, end):
     return text.decode()
 
 
-def answered(shim, said, *arguments):
-    """One that asks "[y/N]" at a terminal, and is told `said`: (status, its stdout, what was shown)."""
+def answered(shim, said, *arguments, after_s=0):
+    """One that asks "[y/N]" at a terminal, and is told `said` `after_s` later: (status, its
+    stdout, what was shown)."""
     ours, theirs = pty.openpty()
     with open(theirs, "r+b", buffering=0, closefd=True) as terminal:
         asked = subprocess.Popen([CTL, "-s", str(_socket_of(shim)), *arguments], stdin=terminal,
                                  stdout=subprocess.PIPE, stderr=terminal, text=True)
+        time.sleep(after_s)
         os.write(ours, said.encode())
         out, _ = asked.communicate(timeout=60)
         shown = _read_until(ours, "[y/N]")
