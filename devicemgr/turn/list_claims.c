@@ -60,11 +60,10 @@ static struct devicemgr_claim_use *users_of(const struct state *state, const str
 
     for (size_t i = 0; i < claim->users_len; i++) {
         const struct claim_user *is = &claim->users[i];
-        const struct sandbox *sandbox = pods_find_sandbox(&state->pods, is->sandbox_id);
 
         users[i] = (struct devicemgr_claim_use){
             .pod = is->pod,
-            .pod_uid = sandbox ? sandbox->pod->uid : "",
+            .pod_uid = meant_user_uid(state, is),
             .container = is->container,
         };
     }

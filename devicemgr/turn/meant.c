@@ -24,13 +24,19 @@ bool meant_pod(const char *pod, const char *uid, const char *pod_namespace, cons
             strcmp(pod + len + 1, name) == 0);
 }
 
-static bool is_of_pod(const struct state *state, const char *pod, const struct claim_user *user)
+const char *meant_user_uid(const struct state *state, const struct claim_user *user)
 {
     const struct sandbox *sandbox = pods_find_sandbox(&state->pods, user->sandbox_id);
+
+    return sandbox ? sandbox->pod->uid : user->pod_uid;
+}
+
+static bool is_of_pod(const struct state *state, const char *pod, const struct claim_user *user)
+{
     const char *slash = strchr(user->pod, '/');
 
     return strcmp(pod, user->pod) == 0 || (slash && strcmp(pod, slash + 1) == 0) ||
-           (sandbox && strcmp(pod, sandbox->pod->uid) == 0);
+           strcmp(pod, meant_user_uid(state, user)) == 0;
 }
 
 bool meant_uses(const struct state *state, const char *pod, const char *container,

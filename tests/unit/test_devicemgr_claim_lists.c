@@ -208,7 +208,7 @@ static void a_claim_is_told_with_its_devices_and_who_uses_it(void **state)
     assert_non_null(strstr(told.text, " waits 1\n"));
 }
 
-/* By its name, with and without its namespace; by its uid once its sandbox is known. */
+/* By its name, with and without its namespace, and by its uid, also before its sandbox is known. */
 static void whose_claim_it_is(void **state)
 {
     struct world *w = *state;
@@ -216,8 +216,9 @@ static void whose_claim_it_is(void **state)
     driver_up(w, 1, DRIVER);
     claim_prepared(w, 5, "c1", "gpu-0");
     use_as(w, "web", "example.com/dev=gpu-0");
-    assert_non_null(strstr(claims(w, ALL), " ns/web()/main\n"));
-    assert_string_equal(claims(w, (struct devicemgr_which){.pod = "u1"}), "");
+    assert_non_null(strstr(claims(w, ALL), " ns/web(u1)/main\n"));
+    assert_string_not_equal(claims(w, (struct devicemgr_which){.pod = "u1"}), "");
+    assert_string_equal(claims(w, (struct devicemgr_which){.pod = "u2"}), "");
     sandbox_ran(w, "u1", "s-u1", 0);
     assert_non_null(strstr(claims(w, ALL), " ns/web(u1)/main\n"));
     assert_string_not_equal(claims(w, (struct devicemgr_which){.pod = "u1"}), "");
