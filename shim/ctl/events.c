@@ -119,8 +119,10 @@ static void put_line(const struct show *show, const Control__V1__Event *event)
     if (event->pod_uid[0]) {
         fputc(' ', show->out);
         put_pod(show->out, event);
-        fputc('/', show->out);
-        put_printable(show->out, event->container);
+        if (event->container[0]) { /* else it is about all of the pod */
+            fputc('/', show->out);
+            put_printable(show->out, event->container);
+        }
     }
     if (event->claim_uid[0]) {
         fputc(' ', show->out);

@@ -285,13 +285,15 @@ def test_following_one_pod(at_work, make_client, closing):
 
 def test_lines_for_people(at_work, make_client, closing):
     refuse_one(make_client(at_work), "web")
+    assert ctl(at_work, "end", "web").returncode == 0
     with subprocess.Popen([CTL, "events", "-f", "-s", at_work.control], stdout=subprocess.PIPE,
                           text=True) as process:
         try:
-            line = process.stdout.readline()
+            refused_one, ending = process.stdout.readline(), process.stdout.readline()
         finally:
             process.kill()
-    assert f" refused        {GPU} default/web/main: container" in line
+    assert f" refused        {GPU} default/web/main: container" in refused_one
+    assert ending.endswith(" ending         default/web\n")
 
 
 @pytest.mark.parametrize("more", [True, False], ids=["more", "quiet"])
