@@ -142,6 +142,11 @@ void devicemgr_allocations(const struct devicemgr *mgr, uint64_t now_ms,
                            const struct devicemgr_which *which,
                            bool (*each)(void *user, const struct devicemgr_allocation *allocation),
                            void *user);
+/* Whether two of a resource may both have the device: by one claim, or as one that only looks. Each
+ * is named as its record is: the pod's uid, container, resource. */
+bool devicemgr_allocations_share(const struct devicemgr *mgr, const char *id,
+                                 const char *const one[static 3],
+                                 const char *const other[static 3]);
 
 /* ---- pods that hold devices, wait for them or were refused. The key is namespace, name, uid ---- */
 

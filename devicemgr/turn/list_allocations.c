@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "devicemgr/lists.h"
+#include "devicemgr/rules/holders.h"
 #include "devicemgr/things/moment.h"
 #include "devicemgr/turn/meant.h"
 #include "devicemgr/turn/turn.h"
@@ -97,4 +98,14 @@ void devicemgr_allocations(const struct devicemgr *mgr, uint64_t now_ms,
     }
     free(entries);
     free(state);
+}
+
+bool devicemgr_allocations_share(const struct devicemgr *mgr, const char *id,
+                                 const char *const one[static 3], const char *const other[static 3])
+{
+    const struct allocations *all = &mgr->state.allocations;
+    const struct allocation *a = allocations_find(all, one[0], one[1], one[2]);
+    const struct allocation *b = allocations_find(all, other[0], other[1], other[2]);
+
+    return a && b && holders_share(&mgr->state, a, b, id);
 }

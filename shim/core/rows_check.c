@@ -88,14 +88,49 @@ static bool is_exclusive(const struct devicemgr *scratch, const char *resource)
     return exclusive;
 }
 
+static bool is_same_device(const struct has *a, const struct has *b)
+{
+    return strcmp(a->resource, b->resource) == 0 && strcmp(a->id, b->id) == 0;
+}
+
+static bool is_same_pod(const struct has *a, const struct has *b)
+{
+    return strcmp(a->pod_uid, b->pod_uid) == 0;
+}
+
+static bool shares(const struct all *all, const struct has *a, const struct has *b)
+{
+    const char *const one[] = {a->pod_uid, a->container, a->resource};
+    const char *const other[] = {b->pod_uid, b->container, b->resource};
+
+    return devicemgr_allocations_share(all->scratch, a->id, one, other);
+}
+
+/* The last before this one, of another pod, that does not share the device with it; those between
+ * them may share it with both, as who only looks. NULL: none. */
+static const struct has *find_other(const struct all *all, const struct has *b)
+{
+    for (const struct has *a = b; a > all->v && is_same_device(a - 1, b); a--) {
+        if (!is_same_pod(a - 1, b) && !shares(all, a - 1, b))
+            return a - 1;
+    }
+    return NULL;
+}
+
+/* A pod is told once of a device. */
 static void find_shared(const struct all *all, struct rows_found *found)
 {
-    for (size_t i = 1; i < all->len; i++) {
-        const struct has *a = &all->v[i - 1], *b = &all->v[i];
+    const struct has *told = NULL;
 
-        if (strcmp(a->resource, b->resource) != 0 || strcmp(a->id, b->id) != 0 ||
-            strcmp(a->pod_uid, b->pod_uid) == 0 || !is_exclusive(all->scratch, a->resource))
+    for (size_t i = 1; i < all->len; i++) {
+        const struct has *b = &all->v[i], *a;
+
+        if (told && is_same_device(told, b) && is_same_pod(told, b))
             continue;
+        a = find_other(all, b);
+        if (!a || !is_exclusive(all->scratch, a->resource))
+            continue;
+        told = b;
         rows_found_add(found, ROWS_FINDING_DEVICE,
                        "device %s of resource %s is in the rows of pod %s/%s (uid %s, container "
                        "%s) and of pod %s/%s (uid %s, container %s)",

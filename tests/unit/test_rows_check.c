@@ -1,6 +1,7 @@
 /* shim/core/rows_check.c: whether the checkpoint's rows make sense, each and together. */
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -70,6 +71,27 @@ static void add_allocation(struct rows *rows, const char *uid, const char *conta
     row.device_ids = (char **)&id;
     row.n_device_ids = 1;
     add(rows, DEVICEMGR_RECORD_ALLOCATION, uid, container, resource, &row.base);
+}
+
+/* Of a resource of `[[resource]] dra`; `looks`: with admin access. */
+static void add_claimed(struct rows *rows, const char *uid, const char *id, const char *claim,
+                        bool looks)
+{
+    Checkpoint__V1__Allocation row = CHECKPOINT__V1__ALLOCATION__INIT;
+    Checkpoint__V1__ByClaim by = CHECKPOINT__V1__BY_CLAIM__INIT, *bys = &by;
+
+    by.device_id = (char *)id;
+    by.claim_uid = (char *)claim;
+    by.looks = looks;
+    row.pod_uid = (char *)uid;
+    row.container = (char *)"main";
+    row.resource = (char *)GPU;
+    row.device_ids = (char **)&id;
+    row.n_device_ids = 1;
+    row.claimed = true;
+    row.by_claims = &bys;
+    row.n_by_claims = 1;
+    add(rows, DEVICEMGR_RECORD_ALLOCATION, uid, "main", GPU, &row.base);
 }
 
 static void add_pod(struct rows *rows, const char *uid, const char *name)
@@ -154,6 +176,44 @@ static void a_shared_device_may_be_of_many(void **state)
     assert_int_equal(rows->found.total, 0);
 }
 
+/* Its devices are of all that name it, and with admin access one looks at any. */
+static void who_shares_a_claim_is_no_finding(void **state)
+{
+    struct rows *rows = *state;
+
+    add_claimed(rows, "u1", "g0", "c1", false);
+    add_claimed(rows, "u2", "g0", "c1", false);
+    add_claimed(rows, "u3", "g0", "c2", true);
+    check(rows);
+    assert_int_equal(rows->found.total, 0);
+}
+
+static void a_device_of_two_claims_is_told(void **state)
+{
+    struct rows *rows = *state;
+
+    add_claimed(rows, "u1", "g0", "c1", false);
+    add_claimed(rows, "u2", "g0", "c2", true); /* it is between them */
+    add_claimed(rows, "u3", "g0", "c3", false);
+    check(rows);
+    assert_int_equal(rows->found.total, 1);
+    assert_non_null(strstr(rows->found.v[0].text, "(uid u1, container main)"));
+    assert_non_null(strstr(rows->found.v[0].text, "(uid u3, container main)"));
+}
+
+/* Whoever of a pod has it. */
+static void a_pod_is_told_once(void **state)
+{
+    struct rows *rows = *state;
+
+    add_allocation(rows, "u1", "init", GPU, "g0");
+    add_allocation(rows, "u1", "main", GPU, "g0");
+    add_allocation(rows, "u2", "init", GPU, "g0");
+    add_allocation(rows, "u2", "main", GPU, "g0");
+    check(rows);
+    assert_int_equal(rows->found.total, 1);
+}
+
 static void only_the_first_are_told_one_by_one(void **state)
 {
     struct rows *rows = *state;
@@ -170,8 +230,13 @@ static void only_the_first_are_told_one_by_one(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(what_makes_sense_is_no_finding),     TEST(what_makes_no_sense_is_told),
-        TEST(a_device_of_two_pods_is_told),       TEST(a_shared_device_may_be_of_many),
+        TEST(what_makes_sense_is_no_finding),
+        TEST(what_makes_no_sense_is_told),
+        TEST(a_device_of_two_pods_is_told),
+        TEST(a_shared_device_may_be_of_many),
+        TEST(who_shares_a_claim_is_no_finding),
+        TEST(a_device_of_two_claims_is_told),
+        TEST(a_pod_is_told_once),
         TEST(only_the_first_are_told_one_by_one),
     };
 
