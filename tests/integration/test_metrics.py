@@ -336,6 +336,7 @@ def test_a_commit_that_fails(watched, runtime, make_plugin, make_client):
     client = make_client(shim)
     pod = client.run_pod("web", annotations=by_annotation("app", f"{GPU}=1"))
     wait_until(lambda: scrape(path)["devices"].total(resource=GPU) == 1, "listed")
+    ctl(shim, "checkpoint", "verify")  # behind what is being stored, which has the files open
     (shim.state_dir / "checkpoint.db").unlink()
     (shim.state_dir / "checkpoint.db-wal").unlink()
     with contextlib.suppress(grpc.RpcError):

@@ -186,6 +186,7 @@ def claim_unstored(node):
 
 def claim_store_failed(node):
     node.start().driver()
+    ctl(node.shim, "checkpoint", "verify")  # behind what is being stored, which has the files open
     for name in ("checkpoint.db", "checkpoint.db-wal"):
         (node.shim.state_dir / name).unlink()
     (answer,) = node.ask("PrepareClaims", "c-1")
