@@ -565,10 +565,13 @@ static void check_redirect_plain(Runtime__V1__CreateContainerRequest *request)
     free(after);
 }
 
-/* protobuf-c drops what a tag of five bytes has over 32 bits; a runtime refuses most of those. */
+/* protobuf-c drops what a tag of five bytes has over 32 bits, and reads a boolean of whichever type;
+ * a runtime refuses most of those. */
 static bool is_read_by_a_runtime(struct fuzz_input in)
 {
-    const struct wire_known what = {.message = &create__v1__request__descriptor};
+    static const ProtobufCMessageDescriptor *const with_boolean[] = {
+        &create__v1__mount__descriptor};
+    const struct wire_known what = {&create__v1__request__descriptor, with_boolean, 1};
     struct buffer out = {0};
     int r = wire_put_known(&out, &what, in.bytes, in.len);
 

@@ -225,6 +225,7 @@ REQUESTS = {
     "group": field(2, b"\xc3\x3e\x08\x01\xc4\x3e") + CREATE_REQUEST + b"\xc3\x3e\xcb\x3e\xcc\x3e\xc4\x3e",
     "overlong": b"\xc0\xbe\x80\x80\x80\x80\x00\x01" + CREATE_REQUEST + b"\x12\x80\x80\x80\x80\x80\x00",
     "wrong-entry": CREATE_REQUEST + field(2, field(10, b"\x08\x01k" + field(2, "v"))),
+    "wrong-boolean": CREATE_REQUEST + field(2, field(7, field(3, b"\x01"))),
     "empty": b"",
 }
 OPTIONS = bytes([7]) + (b"eA\0plugin\0eA\0again\0m\1/mnt\0/host\0d/dev/gpu0\0/dev/gpu0\0rwm\0"
