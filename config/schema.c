@@ -275,6 +275,8 @@ const struct schema_key schema_keys[] = {
     KEY(PLUGINS, "hold", DURATION, hold_ms, "5s", NULL, "60s", LIVE, OWN(hold_ms)),
     KEY(PLUGINS, "allocate_timeout", DURATION, allocate_timeout_ms, "10s", "1ms", "1h", LIVE,
         OWN(allocate_timeout_ms)),
+    KEY(PLUGINS, "allocates_at_once", COUNT, allocates_at_once, "1", "0", "1000", LIVE,
+        OWN(allocates_at_once)),
     KEY(PLUGINS, "prestart_timeout", DURATION, prestart_timeout_ms, "30s", "1ms", "1h", LIVE),
     KEY(PLUGINS, "kubelet_wait", DURATION, kubelet_wait_ms, "2m", NULL, "720h"),
     KEY(PLUGINS, "refresh_options", CHOICE, refresh_options, "reboot", .choices = REFRESH, LIVE,

@@ -61,6 +61,7 @@ struct devicemgr_resource_settings {
     uint64_t grace_ms;
     uint64_t hold_ms;
     uint64_t allocate_timeout_ms;
+    uint32_t allocates_at_once; /* on its plugin; 0: any number */
     enum devicemgr_refresh refresh;
     /* One live container at a time holds a device. False: any number may, whoever asks gets any
      * healthy ones. */
@@ -93,6 +94,7 @@ struct devicemgr_settings {
     uint64_t grace_ms; /* stop grace period */
     uint64_t hold_ms;
     uint64_t allocate_timeout_ms;
+    uint32_t allocates_at_once; /* on one plugin; 0: any number */
     uint64_t prestart_timeout_ms;
     uint64_t mask_ms;         /* how long the kubelet is not shown that a plugin is away */
     uint64_t kubelet_wait_ms; /* how long nothing restored is dropped for want of a kubelet */
@@ -101,8 +103,7 @@ struct devicemgr_settings {
     bool annotations;           /* requests by pod annotation are taken, in these namespaces only */
     const char *const *namespaces; /* "*": in all */
     size_t namespaces_len;
-    bool start_without;  /* if they are not taken at all: who asks so is not refused, but none of
-                         * ours */
+    bool start_without;  /* if they are not taken: who asks so is not refused, but none of ours */
     const char *boot_id; /* "": not known; then nothing restored is of this boot */
     const struct devicemgr_resource_settings *resources; /* by name, each once; all others are
                                                           * exclusive */
@@ -117,8 +118,7 @@ struct devicemgr_settings {
     uint32_t evict_per_minute;         /* so many pods are evicted in any minute; 0: any number */
     const struct devicemgr_settings_taint *taints;
     size_t taints_len;
-    const struct devicemgr_shutdown_group
-        *shutdown; /* the lowest first, 64 at most; none: it is off */
+    const struct devicemgr_shutdown_group *shutdown; /* lowest first, at most 64; none: off */
     size_t shutdown_len;
     /* For tests: whatever is kept up to date step by step is made out anew after each run, and a
      * difference aborts. Costs what that saves. */

@@ -127,6 +127,7 @@ static void take_settings(struct state *state, const struct devicemgr_settings *
         .grace_ms = settings->grace_ms,
         .hold_ms = settings->hold_ms,
         .allocate_timeout_ms = settings->allocate_timeout_ms,
+        .allocates_at_once = settings->allocates_at_once,
         .refresh = settings->refresh,
         .exclusive = true,
         .taint_unhealthy_after_ms = settings->taint_unhealthy_after_ms,

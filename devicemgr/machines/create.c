@@ -86,7 +86,8 @@ static struct look allocate_item(struct creates *creates, struct create *create,
 {
     const struct call_question asks = {.kind = CALL_ALLOCATE,
                                        .ids = &wanted->has->ids,
-                                       .timeout_ms = wanted->settings->allocate_timeout_ms};
+                                       .timeout_ms = wanted->settings->allocate_timeout_ms,
+                                       .at_once = wanted->settings->allocates_at_once};
 
     if (wanted->resource->builtin)
         allocate_builtin(creates->state, wanted);
@@ -286,6 +287,10 @@ static bool act_on(struct state *state, struct create *create, struct look *look
     case LOOK_ASK:
         create->held_ms = create_held_ms(state, create);
         create->waiting = false;
+        if (state->draining && look->reason.kind == REASON_CALL_QUEUED) {
+            look->reason.ends = REASON_ENDS_BY_DRAIN;
+            return true;
+        }
         look->reason.ends = REASON_ENDS_BY_DEADLINE;
         return state->now_ms >= create->limit_ms;
     case LOOK_WAIT:

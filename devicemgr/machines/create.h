@@ -37,6 +37,7 @@ enum create_state {
 /* The calls for one resource of the demand. */
 struct create_item {
     struct call *call;   /* the one under way; NULL: none */
+    uint64_t queued_ms;  /* since when it waits for others' to be over; 0: it does not */
     uint64_t prestarted; /* the endpoint that answered PreStartContainer; 0: none yet */
     bool replaced;       /* it gets others in the place of what is lost, by this create */
 };
@@ -109,12 +110,14 @@ void create_free(struct creates *creates, struct create *create);
 
 /* ---- create_call.c: what its plugins are asked, and answer ---- */
 
-/* Asks for item `index`, unless it is being asked already; the client's deadline cuts the timeout,
- * who asks is filled in. */
+/* Asks for item `index`, unless it is being asked already, or its plugin is for as many others as it may
+ * be at once; the client's deadline cuts the timeout, who asks is filled in. */
 void create_call(struct creates *creates, struct create *create, size_t index,
                  const struct resource *resource, struct call_question asks);
-/* The item's call is not answered yet: ASK. */
+/* The item's call is not answered yet, or not made: ASK. */
 struct look create_call_look(const struct create *create, size_t index);
+/* Wakes who waits for one of this resource to be over. */
+void creates_call_over(struct creates *creates, const char *resource);
 /* devicemgr_allocated(), and so on, of calls that are ours */
 void creates_allocated(struct creates *creates, uint64_t call, int code, const char *message,
                        const V1beta1__AllocateResponse *response);

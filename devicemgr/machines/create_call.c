@@ -26,18 +26,40 @@ void create_call(struct creates *creates, struct create *create, size_t index,
     asks.item = index;
     asks.timeout_ms = cut_timeout(create, creates->state->now_ms, asks.timeout_ms);
     item->call = calls_start(creates->calls, &asks, resource);
+    if (item->call)
+        item->queued_ms = 0;
+    else if (item->queued_ms == 0)
+        item->queued_ms = creates->state->now_ms;
 }
 
 struct look create_call_look(const struct create *create, size_t index)
 {
-    const struct call *call = create->items[index].call;
+    const struct create_item *item = &create->items[index];
+    const struct call *call = item->call;
+    const char *resource = create->demand.request.items[index].resource;
 
+    if (!call)
+        return (struct look){.step = LOOK_ASK,
+                             .reason = {.kind = REASON_CALL_QUEUED,
+                                        .resource = resource,
+                                        .since_ms = item->queued_ms}};
     return (struct look){.step = LOOK_ASK,
                          .reason = {.kind = REASON_CALL_UNANSWERED,
-                                    .resource = create->demand.request.items[index].resource,
+                                    .resource = resource,
                                     .call = call_name(call->kind),
                                     .socket_name = call->socket_name,
                                     .since_ms = call->started_ms}};
+}
+
+void creates_call_over(struct creates *creates, const char *resource)
+{
+    for (struct create *create = creates->by_number; create; create = create->hh.next) {
+        for (size_t i = 0; create->items && i < create->demand.request.len; i++) {
+            if (create->items[i].queued_ms > 0 &&
+                strcmp(create->demand.request.items[i].resource, resource) == 0)
+                wake_one(&creates->state->wakes, &create->waiter);
+        }
+    }
 }
 
 void creates_endpoint_ended(struct creates *creates, uint64_t endpoint)
@@ -63,6 +85,7 @@ static struct create *answered(struct creates *creates, const struct call *call)
 
     create->items[call->item].call = NULL;
     wake_one(&creates->state->wakes, &create->waiter);
+    creates_call_over(creates, create->demand.request.items[call->item].resource);
     return create;
 }
 

@@ -87,8 +87,10 @@ void creates_fini(struct creates *creates)
 void create_abandon(struct creates *creates, struct create *create)
 {
     for (size_t i = 0; create->items && i < create->demand.request.len; i++) {
-        if (create->items[i].call)
-            calls_cancel(creates->calls, create->items[i].call);
+        if (!create->items[i].call)
+            continue;
+        calls_cancel(creates->calls, create->items[i].call);
+        creates_call_over(creates, create->demand.request.items[i].resource);
     }
     create_release(creates->state, create);
     create_free(creates, create);

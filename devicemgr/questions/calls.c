@@ -54,12 +54,24 @@ static void push(struct state *state, const struct call *call, const struct call
         ids_copy(&action->must_include, asks->must_include->v, asks->must_include->len);
 }
 
+static size_t count(const struct calls *calls, uint64_t endpoint, enum call_kind kind)
+{
+    size_t len = 0;
+
+    for (const struct call *call = calls->by_number; call; call = call->hh.next)
+        len += call->endpoint == endpoint && call->kind == kind;
+    return len;
+}
+
 struct call *calls_start(struct calls *calls, const struct call_question *asks,
                          const struct resource *resource)
 {
     struct state *state = calls->state;
-    struct call *call = mem_alloc(1, sizeof *call);
+    struct call *call;
 
+    if (asks->at_once > 0 && count(calls, resource->endpoint.number, asks->kind) >= asks->at_once)
+        return NULL;
+    call = mem_alloc(1, sizeof *call);
     call->number = state_number(state);
     call->kind = asks->kind;
     call->create = asks->create;

@@ -26,6 +26,7 @@ struct call_question {
     size_t item;           /* and for which of the resources of its demand */
     const struct ids *ids; /* about these devices, in natural order */
     uint64_t timeout_ms;
+    size_t at_once;                 /* so many of the kind on the endpoint; 0: any number */
     size_t size;                    /* CALL_PREFER: how many of them, */
     const struct ids *must_include; /* with all of these; NULL: none */
 };
@@ -51,7 +52,8 @@ struct calls {
 
 void calls_fini(struct calls *calls);
 
-/* Begins one on the resource's plugin; valid until it is cancelled or taken. */
+/* Begins one on the resource's plugin; valid until it is cancelled or taken. NULL: as many as may be are
+ * under way. */
 struct call *calls_start(struct calls *calls, const struct call_question *asks,
                          const struct resource *resource);
 void calls_cancel(struct calls *calls, struct call *call);

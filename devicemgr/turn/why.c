@@ -120,7 +120,7 @@ static void look_on(const struct asking *asking, struct answer *answer, const st
     struct selection_item selected = {.kind = SELECTION_KEEP};
     struct look look = usable_ids(asking->state, wanted, &wanted->has->ids);
 
-    if (look.step == LOOK_GO && create->items[index].call)
+    if (look.step == LOOK_GO && (create->items[index].call || create->items[index].queued_ms > 0))
         look = create_call_look(create, index);
     ids_copy(&selected.ids, wanted->has->ids.v, wanted->has->ids.len);
     add(asking, answer, wanted->demand, wanted->want, &look, &selected);

@@ -387,6 +387,15 @@ static void explain_call(const struct state *state, const struct demand *demand,
     add_ids(&reason->ids, text);
 }
 
+static void explain_queued(const struct state *state, const struct demand *demand,
+                           const struct reason *reason, struct text *text)
+{
+    (void)demand;
+    text_add(text, "waited ");
+    text_add_duration(text, state->now_ms - reason->since_ms);
+    text_add(text, " for the plugin to allocate for other containers");
+}
+
 static void explain_store(const struct state *state, const struct demand *demand,
                           const struct reason *reason, struct text *text)
 {
@@ -462,6 +471,7 @@ static const struct kind KINDS[REASON_KINDS] = {
                                "again since state was lost"},
     [REASON_CDI_NOT_READ] = {"cdi-not-read", CODE_FAILED_PRECONDITION, explain_not_read, ""},
     [REASON_CLAIM_HELD] = {"claim-held", CODE_UNAVAILABLE, explain_claim, ""},
+    [REASON_CALL_QUEUED] = {"call-queued", CODE_UNAVAILABLE, explain_queued, ""},
     [REASON_CALL_UNANSWERED] = {"call-unanswered", CODE_DEADLINE_EXCEEDED, explain_call, ""},
     [REASON_CALL_FAILED] = {"call-failed", CODE_UNAVAILABLE, explain_call, ""},
     [REASON_ANSWER_TOO_LARGE] = {"answer-too-large", CODE_RESOURCE_EXHAUSTED, explain_call, ""},

@@ -78,6 +78,7 @@ enum reason_kind {
     REASON_CLAIM_HELD,
 
     /* calls: `call` of the endpoint at `socket_name`, made at `since_ms`, and the store */
+    REASON_CALL_QUEUED,      /* `since_ms`: Allocate waits for its turn; no call is made */
     REASON_CALL_UNANSWERED,  /* `ids`: of these devices; none: not said */
     REASON_CALL_FAILED,      /* likewise; `words`: the plugin's, or NULL */
     REASON_ANSWER_TOO_LARGE, /* likewise: there is no room to keep the answer */

@@ -288,6 +288,7 @@ plugin_dir = "/var/lib/x/plugins"
 grace = "1h30m"
 hold = "500ms"
 allocate_timeout = "10s"
+allocates_at_once = 2
 prestart_timeout = "30s"
 refresh_options = "plugin"
 [annotations]

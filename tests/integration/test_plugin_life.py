@@ -213,6 +213,35 @@ def test_allocate_never(runtime, make_shim, make_plugin, make_client):
     assert given(runtime) in ("g0", "g1")
 
 
+@pytest.mark.parametrize("most", [1, 2])
+def test_allocate_one_after_the_other(runtime, make_shim, make_plugin, make_client, most):
+    """A plugin is asked for one container at a time, as by a kubelet, or as many as the settings have."""
+    shim = make_shim(plugins={"allocates_at_once": most} if most > 1 else {})
+    plugin = make_plugin(shim, GPU, ["g0", "g1", "g2", "g3"])
+    release, lock, under_way, seen = threading.Semaphore(0), threading.Lock(), set(), []
+
+    def slow(request, _context):
+        ids = tuple(request.container_requests[0].devices_ids)
+        with lock:
+            under_way.add(ids)
+            seen.append(len(under_way))
+        assert release.acquire(timeout=GENEROUS_S)
+        with lock:
+            under_way.remove(ids)
+        return allocate_answer(request)
+
+    plugin.on_allocate = slow
+    client = make_client(shim)
+    waiting = [begin(client, asking_pod(client, f"web-{i}")) for i in range(4)]
+    for done in range(4):
+        wait_until(lambda asked=min(4, done + most): len(seen) >= asked, "the next is asked")
+        release.release()
+    for call in waiting:
+        call.result(timeout=GENEROUS_S)
+    assert max(seen) == most
+    assert len(runtime.calls_of("CreateContainer")) == 4
+
+
 def test_allocate_ends_with_its_create(runtime, make_shim, make_plugin, make_client):
     """A caller that gives up on its CreateContainer: the plugin's call is cancelled before the
     time of either is over, and the container is made when it is asked for again."""

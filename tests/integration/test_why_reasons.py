@@ -303,6 +303,19 @@ def unlisted_again(node):
     return pod, node.refused(pod, node.token())
 
 
+def call_queued(node):
+    """Its plugin, which is asked for one container after the other, does not answer for another."""
+    other, pod = node.start().pod("other"), node.pod()
+    node.plugin.on_allocate = never
+    call = node.begin(other, node.token("g1"), name="app")
+    node.stack.callback(call.cancel)
+    node.plugin.wait_calls("Allocate")
+    request = node.client.create_request(pod, "main", annotations=node.token())
+    with pytest.raises(grpc.RpcError) as caught:
+        node.client.CreateContainer(request, timeout=3)
+    return pod, caught.value
+
+
 def call_unanswered(node):
     pod = node.start(plugins={"allocate_timeout": "100ms"}).pod()
     node.plugin.on_allocate = never
@@ -449,7 +462,7 @@ ROWS = {scenario.__name__.replace("_", "-"): scenario for scenario in (
     sandbox_removed, sandbox_not_ready, resource_unknown, plugin_away, devices_unhealthy, no_other_device,
     replacing,
     too_few_are_healthy, too_few_devices, holder_runs, holder_asked, holder_unknown, holder_created,
-    unlisted, unlisted_again, call_unanswered, call_failed, answer_too_large, rows_unread, unstored,
+    unlisted, unlisted_again, call_queued, call_unanswered, call_failed, answer_too_large, rows_unread, unstored,
     store_failed, devices_cordoned, too_few_are_uncordoned, resource_withdrawn,
     devices_tainted, too_few_are_untainted, node_shuts_down, pod_ended, cdi_not_read, claim_held)}
 

@@ -61,7 +61,7 @@ static void check_waiting(struct world *w, struct create_sim *create)
     create->held = create->held || !(reasons & REASONS_MOVE);
     check_that(w, !create->stop_told,
                "a create whose sandbox is to stop is refused at once: %" PRIu64, create->number);
-    check_that(w, !w->shim.draining || reasons & REASONS_MOVE,
+    check_that(w, !w->shim.draining || reasons & (REASONS_MOVE & ~REASON_TURN),
                "once the shim is to end nothing is held: create %" PRIu64, create->number);
     check_that(w, reasons & (REASONS_HOLD | REASONS_MOVE | REASON_CHECK),
                "a create that nothing keeps back goes on: %" PRIu64 " (%s)", create->number,
@@ -109,7 +109,8 @@ static unsigned reasons_for(int code, unsigned reasons)
     case CODE_DEADLINE_EXCEEDED:
         return REASON_LATE | (reasons & REASONS_MOVE ? REASON_DEADLINE : 0);
     case CODE_UNAVAILABLE:
-        return REASONS_HOLD | REASON_CHECK | REASON_RUNS | REASON_FAILED | REASON_STORE;
+        return REASONS_HOLD | REASON_CHECK | REASON_RUNS | REASON_FAILED | REASON_STORE |
+               REASON_TURN;
     default:
         return 0;
     }

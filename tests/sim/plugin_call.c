@@ -43,6 +43,17 @@ size_t plugin_calls_open(const struct world *w)
     return open;
 }
 
+size_t plugin_allocates_open(const struct world *w, uint64_t connection)
+{
+    const struct plugin_call *calls = w->shim.net.calls;
+    size_t open = 0;
+
+    for (size_t i = 0; i < PLUGIN_CALLS_MAX; i++)
+        open += calls[i].number != 0 && calls[i].kind == PLUGIN_ALLOCATE &&
+                calls[i].connection == connection;
+    return open;
+}
+
 void plugin_calls_drop(struct world *w, uint64_t connection)
 {
     for (size_t i = 0; i < PLUGIN_CALLS_MAX; i++) {
@@ -193,6 +204,10 @@ static void check_call(struct world *w, enum plugin_call_kind kind, const struct
     check_that(w, timeout_ms > 0 && timeout_ms <= 10000, "a call has a deadline");
     check_that(w, ids != 0 && (must & ~ids) == 0 && size <= device_sim_count(ids),
                "a call names known devices, each once");
+    check_that(w,
+               kind != PLUGIN_ALLOCATE || shim_allocates_at_once(w) == 0 ||
+                   plugin_allocates_open(w, c ? c->number : 0) < shim_allocates_at_once(w),
+               "a plugin is asked Allocate no more at once than the settings say");
     check_that(w, kind != PLUGIN_PREFER || !c || c->preferred,
                "a plugin is asked for a preference only if it offers that");
     check_that(w, kind != PLUGIN_PRESTART || !c || c->pre_start,

@@ -47,5 +47,7 @@ void plugin_call_cancel(struct world *w, uint64_t number);
 /* The connection is gone, and its calls with it. */
 void plugin_calls_drop(struct world *w, uint64_t connection);
 size_t plugin_calls_open(const struct world *w);
+/* Of Allocate, on this connection. */
+size_t plugin_allocates_open(const struct world *w, uint64_t connection);
 
 #endif

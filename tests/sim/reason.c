@@ -14,7 +14,7 @@
 static const char *const NAMES[] = {
     "token",  "ended",    "nobody's", "newer",   "few",       "runs",     "failed",    "late",
     "store",  "deadline", "drain",    "away",    "unhealthy", "unknown",  "unlisted",  "call",
-    "commit", "check",    "dead",     "changed", "gone",      "cordoned", "withdrawn",
+    "commit", "check",    "dead",     "changed", "gone",      "cordoned", "withdrawn", "turn",
 };
 
 const char *reasons_text(unsigned reasons)
@@ -84,6 +84,20 @@ static bool calls_open(const struct world *w, size_t resource, unsigned ids)
             continue;
         c = plugin_find_connection((struct world *)w, call->connection);
         if (c && c->resource == resource && (!ids || call->ids == ids))
+            return true;
+    }
+    return false;
+}
+
+/* Its plugin allocates for as many others as it may. */
+static bool waits_for_turn(const struct world *w, size_t resource)
+{
+    size_t most = shim_allocates_at_once(w);
+
+    for (size_t i = 0; most > 0 && i < CONNECTIONS_MAX; i++) {
+        const struct connection *c = &w->shim.net.connections[i];
+
+        if (c->number && c->resource == resource && plugin_allocates_open(w, c->number) >= most)
             return true;
     }
     return false;
@@ -279,6 +293,8 @@ static unsigned reasons_of_resource(struct world *w, const struct create_sim *cr
         reasons |= REASON_UNLISTED;
     if (calls_open(w, r, create->ids[r]))
         reasons |= REASON_CALL;
+    if (waits_for_turn(w, r))
+        reasons |= REASON_TURN;
     if (just(w, w->shim.net.failed_ms[r]))
         reasons |= REASON_FAILED;
     if (just(w, w->shim.net.late_ms[r]))

@@ -39,12 +39,13 @@ enum reason {
     REASON_DEAD = 1 << 18,      /* held for a while: its sandbox was listed as not ready */
     REASON_CORDONED = 1 << 21,  /* likewise: the operator keeps a device back */
     REASON_WITHDRAWN = 1 << 22, /* or the whole resource, for good */
+    REASON_TURN = 1 << 23,      /* goes on by itself: its plugin allocates for others */
 };
 
 #define REASONS_HOLD                                                                               \
     (REASON_DEAD | REASON_CORDONED | REASON_AWAY | REASON_UNHEALTHY | REASON_UNKNOWN |             \
      REASON_UNLISTED)
-#define REASONS_MOVE (REASON_CALL | REASON_COMMIT)
+#define REASONS_MOVE (REASON_CALL | REASON_COMMIT | REASON_TURN)
 
 unsigned reasons_of(struct world *w, const struct create_sim *create);
 /* What others that are being decided, or made, have or may have reserved: ids, and how many more.

@@ -589,6 +589,11 @@ bool shim_exclusive(const struct world *w, size_t resource)
     return !own || own->exclusive;
 }
 
+size_t shim_allocates_at_once(const struct world *w)
+{
+    return w->shim.settings.allocates_at_once;
+}
+
 uint64_t shim_calls_ms_max(const struct world *w)
 {
     return w->shim.calls_ms_max;
@@ -603,6 +608,8 @@ static void note_times(struct shim *shim)
         if (shim->resources[i].allocate_timeout_ms > allocate_ms)
             allocate_ms = shim->resources[i].allocate_timeout_ms;
     }
+    if (shim->settings.allocates_at_once > 0)
+        allocate_ms *= CREATES_SIM_MAX; /* behind all the others */
     calls_ms = allocate_ms + shim->settings.prestart_timeout_ms;
     if (calls_ms > shim->calls_ms_max)
         shim->calls_ms_max = calls_ms;
@@ -675,6 +682,7 @@ static void pick_overrides(struct world *w, struct rng *rng)
             .grace_ms = rng_between(rng, 1, 300) * 1000,
             .hold_ms = rng_below(rng, 61) * 1000,
             .allocate_timeout_ms = rng_between(rng, 1, 10) * 1000,
+            .allocates_at_once = shim->settings.allocates_at_once,
             .refresh = (enum devicemgr_refresh)rng_below(rng, 3),
             .exclusive = rng_percent(rng, 70),
         };
@@ -697,6 +705,7 @@ void shim_init(struct world *w)
         .hold_ms = rng_below(&rng, 9) * 1000,
         .checked = w->play.seed % 2 == 0,
         .allocate_timeout_ms = rng_between(&rng, 1, 10) * 1000,
+        .allocates_at_once = w->play.seed % 16 > 13 ? 16 - w->play.seed % 16 : 0,
         .cached_prepare = CACHED,
         .cached_prepare_len = 1,
         .claim_call_ms = 45000,

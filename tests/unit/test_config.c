@@ -112,6 +112,7 @@ static void assert_same(const struct config *a, const struct config *b)
     assert_int_equal(a->grace_ms, b->grace_ms);
     assert_int_equal(a->hold_ms, b->hold_ms);
     assert_int_equal(a->allocate_timeout_ms, b->allocate_timeout_ms);
+    assert_int_equal(a->allocates_at_once, b->allocates_at_once);
     assert_int_equal(a->prestart_timeout_ms, b->prestart_timeout_ms);
     assert_int_equal(a->kubelet_wait_ms, b->kubelet_wait_ms);
     assert_int_equal(a->refresh_options, b->refresh_options);
@@ -152,6 +153,7 @@ static void works_without_a_file(void **state)
     assert_int_equal(config.grace_ms, 300000);
     assert_int_equal(config.hold_ms, 5000);
     assert_int_equal(config.allocate_timeout_ms, 10000);
+    assert_int_equal(config.allocates_at_once, 1);
     assert_int_equal(config.prestart_timeout_ms, 30000);
     assert_int_equal(config.kubelet_wait_ms, 120000);
     assert_int_equal(config.refresh_options, CONFIG_REFRESH_REBOOT);
@@ -370,6 +372,7 @@ static void reads_every_key(void **state)
                  "grace = '1h30m'\n"
                  "hold = '0s'\n"
                  "allocate_timeout = '1s500ms'\n"
+                 "allocates_at_once = 4\n"
                  "prestart_timeout = '1ms'\n"
                  "kubelet_wait = '0s'\n"
                  "refresh_options = 'never'\n"
@@ -399,6 +402,7 @@ static void reads_every_key(void **state)
     assert_int_equal(config.grace_ms, 5400000);
     assert_int_equal(config.hold_ms, 0);
     assert_int_equal(config.allocate_timeout_ms, 1500);
+    assert_int_equal(config.allocates_at_once, 4);
     assert_int_equal(config.prestart_timeout_ms, 1);
     assert_int_equal(config.kubelet_wait_ms, 0);
     assert_int_equal(config.refresh_options, CONFIG_REFRESH_NEVER);
@@ -429,6 +433,7 @@ static void a_resource_has_its_own_rules_and_the_general_ones(void **state)
                  "grace = '1m'\n"
                  "hold = '0s'\n"
                  "allocate_timeout = '1ms'\n"
+                 "allocates_at_once = 0\n"
                  "refresh_options = 'plugin'\n"
                  "exclusive = false\n"
                  "[[resource]]\n"
@@ -445,12 +450,14 @@ static void a_resource_has_its_own_rules_and_the_general_ones(void **state)
     assert_int_equal(config.resources[0].grace_ms, 60000);
     assert_int_equal(config.resources[0].hold_ms, 0);
     assert_int_equal(config.resources[0].allocate_timeout_ms, 1);
+    assert_int_equal(config.resources[0].allocates_at_once, 0);
     assert_int_equal(config.resources[0].refresh_options, CONFIG_REFRESH_PLUGIN);
     assert_false(config.resources[0].exclusive);
     assert_string_equal(config.resources[1].name, "vendor.com/nic");
     assert_int_equal(config.resources[1].grace_ms, 120000);
     assert_int_equal(config.resources[1].hold_ms, 7000);
     assert_int_equal(config.resources[1].allocate_timeout_ms, 10000);
+    assert_int_equal(config.resources[1].allocates_at_once, 1);
     assert_int_equal(config.resources[1].refresh_options, CONFIG_REFRESH_NEVER);
     assert_true(config.resources[1].exclusive);
     config_fini(&config);
@@ -1401,6 +1408,7 @@ static void example_devices_load(void **state)
     assert_int_equal(config.resources[0].grace_ms, config.grace_ms);
     assert_int_equal(config.resources[0].hold_ms, config.hold_ms);
     assert_int_equal(config.resources[0].allocate_timeout_ms, config.allocate_timeout_ms);
+    assert_int_equal(config.resources[0].allocates_at_once, config.allocates_at_once);
     assert_int_equal(config.resources[0].refresh_options, config.refresh_options);
     assert_true(config.resources[0].exclusive);
     assert_int_equal(config.drivers_len, 1);

@@ -196,6 +196,7 @@ static void roff_has_what_a_resource_may_have_of_its_own(void **state)
     text = written(".SH \"[[resource]]\"\n");
     assert_string_equal(text, "One.\n.PP\nTwo.\n"
                               ".TP\n.B grace\n.TQ\n.B hold\n.TQ\n.B allocate_timeout\n"
+                              ".TQ\n.B allocates_at_once\n"
                               ".TQ\n.B refresh_options\n.TQ\n.B taint_unhealthy_after\n"
                               "As there.\n");
     free(text);

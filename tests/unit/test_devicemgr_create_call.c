@@ -1,4 +1,5 @@
 /* Calls on plugins: their answers, good and bad, and whom they touch. */
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "devicemgr/things/limits.h"
@@ -136,6 +137,148 @@ static void a_slow_plugin_hurts_only_who_asked_it(void **state)
     expect_nothing(w); /* that call was of the other create, and is over */
 }
 
+/* ---- one after the other ---- */
+
+/* So many containers, each with a device of its own, of which a plugin is asked for `at_once`. */
+static void several_ask(struct world *w, uint32_t at_once, size_t creates)
+{
+    struct devicemgr_resource_settings own = world_settings_of(GPU);
+
+    own.allocates_at_once = at_once;
+    world_fresh_with(w, &own);
+    plugin_up(w, GPU, "gpu.sock", "g0 g1 g2 g3", false, false);
+    for (size_t i = 0; i < creates; i++) {
+        char uid[] = "u0", token[64];
+
+        uid[1] = (char)('0' + i);
+        snprintf(token, sizeof token, GPU ":g%zu", i);
+        assert_true(create(w, 10 + i, uid, "main", token, NULL));
+    }
+}
+
+static void a_plugin_is_asked_for_one_after_the_other(void **state)
+{
+    struct world *w = *state;
+
+    several_ask(w, 1, 3);
+    expect(w, "allocate g0 *");
+    expect_nothing(w);
+    allocated(w, "A=0");
+    expect(w, "allocate g1 *");
+    expect(w, "commit *");
+    allocate_failed(w, 13, "no");
+    expect_with(w, "verdict 11 refused 14:", "failed: no", NULL);
+    expect(w, "allocate g2 *");
+    allocated(w, "A=2");
+    expect_nothing(w); /* the commit is under way */
+}
+
+static void a_plugin_is_asked_for_as_many_as_the_settings_say(void **state)
+{
+    struct world *w = *state;
+
+    several_ask(w, 2, 4);
+    expect(w, "allocate g0 *");
+    expect(w, "allocate g1 *");
+    expect_nothing(w);
+    allocated(w, "A=1");
+    expect(w, "allocate g2 *");
+    several_ask(w, 0, 4);
+    for (size_t i = 0; i < 4; i++)
+        expect(w, "allocate *");
+}
+
+static void another_plugin_does_not_wait_for_it(void **state)
+{
+    struct world *w = *state;
+
+    several_ask(w, 1, 2);
+    expect(w, "allocate g0 *");
+    plugin_up(w, NIC, "nic.sock", "n0", false, false);
+    assert_true(create(w, 21, "u5", "main", NIC ":n0", NULL));
+    expect(w, "allocate n0 *");
+}
+
+/* How long the plugin may take is counted from when it is asked. */
+static void who_waits_for_a_turn_has_the_plugins_time_still(void **state)
+{
+    struct world *w = *state;
+
+    w->deadline_ms = w->now_ms + ALLOCATE_TIMEOUT_MS + 4000;
+    several_ask(w, 1, 2);
+    expect(w, "allocate g0 in 10000ms");
+    pass(w, ALLOCATE_TIMEOUT_MS);
+    allocate_failed(w, 4, "deadline exceeded");
+    expect_with(w, "verdict 10 refused 4:", "was not answered within 10s", NULL);
+    expect(w, "allocate g1 in 3800ms"); /* but no more than the client's */
+    pass(w, 1000);
+    allocate_failed(w, 4, "deadline exceeded");
+    expect_with(w, "verdict 11 refused 4:", "was not answered within 1s", NULL);
+}
+
+static void who_has_had_no_turn_by_its_deadline_is_refused(void **state)
+{
+    struct world *w = *state;
+
+    several_ask(w, 1, 1);
+    expect(w, "allocate g0 *");
+    w->deadline_ms = w->now_ms + 3000;
+    assert_true(create(w, 11, "u1", "main", GPU ":g1", NULL));
+    pass(w, 2800);
+    expect_with(
+        w, "verdict 11 refused 14:", "waited 2s for the plugin to allocate for other containers",
+        "client's deadline", NULL);
+    expect_nothing(w); /* there was no call to take back */
+    allocated(w, "A=0");
+    expect(w, "commit *");
+    expect_nothing(w);
+}
+
+static void who_gives_up_makes_room(void **state)
+{
+    struct world *w = *state;
+
+    several_ask(w, 1, 4);
+    expect(w, "allocate g0 *");
+    create_cancelled(w, 11); /* waited only */
+    expect_nothing(w);
+    create_cancelled(w, 10);
+    expect(w, "cancel");
+    expect(w, "allocate g2 *");
+    expect_nothing(w);
+}
+
+static void a_plugin_that_is_back_is_asked_in_turn_again(void **state)
+{
+    struct world *w = *state;
+
+    several_ask(w, 1, 3);
+    expect(w, "allocate g0 *");
+    plugin_lost(w, w->endpoint, "killed");
+    expect(w, "open *");
+    expect_nothing(w);
+    plugin_back(w, "g0 g1 g2 g3");
+    expect(w, "allocate g0 *");
+    expect_nothing(w);
+    allocated(w, "A=0");
+    expect(w, "allocate g1 *");
+}
+
+static void a_drain_ends_who_waits_for_a_turn(void **state)
+{
+    struct world *w = *state;
+
+    several_ask(w, 1, 2);
+    expect(w, "allocate g0 *");
+    devicemgr_drain(w->mgr, w->now_ms);
+    devicemgr_run(w->mgr);
+    expect_with(w, "verdict 11 refused 14:", "; the shim is being stopped", NULL);
+    allocated_stored(w, "A=0");
+    expect_with(w, "verdict 10 forward", NULL);
+}
+
+/* ---- */
+
 static void an_answer_of_another_kind_is_ignored(void **state)
 {
     struct world *w = *state;
@@ -214,6 +357,14 @@ int main(void)
         TEST(a_plugin_without_words_is_quoted_as_such),
         TEST(endless_words_are_cut),
         TEST(a_slow_plugin_hurts_only_who_asked_it),
+        TEST(a_plugin_is_asked_for_one_after_the_other),
+        TEST(a_plugin_is_asked_for_as_many_as_the_settings_say),
+        TEST(another_plugin_does_not_wait_for_it),
+        TEST(who_waits_for_a_turn_has_the_plugins_time_still),
+        TEST(who_has_had_no_turn_by_its_deadline_is_refused),
+        TEST(who_gives_up_makes_room),
+        TEST(a_plugin_that_is_back_is_asked_in_turn_again),
+        TEST(a_drain_ends_who_waits_for_a_turn),
         TEST(an_answer_of_another_kind_is_ignored),
         TEST(a_late_pre_start_is_told_like_a_late_allocate),
         TEST(another_endpoint_is_prestarted_anew),

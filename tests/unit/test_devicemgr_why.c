@@ -200,6 +200,24 @@ static void a_holder_that_runs_is_named(void **state)
     assert_non_null(strstr(told.refused_text, "container \"main\" of pod \"ns/u1\""));
 }
 
+static void who_waits_for_its_turn_is_told_so(void **state)
+{
+    struct devicemgr_resource_settings own = world_settings_of(GPU);
+    struct world *w = *state;
+    struct told told;
+
+    own.allocates_at_once = 1;
+    world_fresh_with(w, &own);
+    gpus_up(w, "g0 g1");
+    sandbox_ran(w, "u1", "s-u1", 0);
+    create_token(w, 11, "u1", GPU ":g0");
+    sandbox_ran(w, "u2", "s-u2", 0);
+    create_token(w, 12, "u2", GPU ":g1");
+    assert_string_equal(ask(w, &told, "u2"), "ns/u2/main pending: " GPU " ask=g1 call-queued");
+    allocated(w, "A=1");
+    assert_string_equal(ask(w, &told, "u2"), "ns/u2/main pending: " GPU " ask=g1 call-unanswered");
+}
+
 static void what_is_being_asked_is_said(void **state)
 {
     struct world *w = *state;
@@ -419,6 +437,7 @@ int main(void)
         TEST(one_that_waits_says_what_for_and_how_long_yet),
         TEST(the_sandbox_is_of_the_whole),
         TEST(a_holder_that_runs_is_named),
+        TEST(who_waits_for_its_turn_is_told_so),
         TEST(what_is_being_asked_is_said),
         TEST(a_preference_that_would_be_asked_for_is_asked_of_nobody),
         TEST(without_rows_nothing_is_said_of_resources),
