@@ -93,6 +93,8 @@ void creates_fini(struct creates *creates);
 struct create *creates_find(struct creates *creates, uint64_t number);
 /* With what it goes on, if it does; `renames` are taken. */
 void creates_rename(struct creates *creates, uint64_t number, struct renames *renames);
+/* Wakes who waits for a call on the resource's plugin to be over. */
+void creates_call_over(struct creates *creates, const char *resource);
 /* The allocation that it works on, of the resource `index`; NULL: there is none, also when its pod
  * was removed, and made anew. */
 struct allocation *create_allocation(struct state *state, const struct create *create,
@@ -116,8 +118,6 @@ void create_call(struct creates *creates, struct create *create, size_t index,
                  const struct resource *resource, struct call_question asks);
 /* The item's call is not answered yet, or not made: ASK. */
 struct look create_call_look(const struct create *create, size_t index);
-/* Wakes who waits for one of this resource to be over. */
-void creates_call_over(struct creates *creates, const char *resource);
 /* devicemgr_allocated(), and so on, of calls that are ours */
 void creates_allocated(struct creates *creates, uint64_t call, int code, const char *message,
                        const V1beta1__AllocateResponse *response);

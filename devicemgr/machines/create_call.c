@@ -51,17 +51,6 @@ struct look create_call_look(const struct create *create, size_t index)
                                     .since_ms = call->started_ms}};
 }
 
-void creates_call_over(struct creates *creates, const char *resource)
-{
-    for (struct create *create = creates->by_number; create; create = create->hh.next) {
-        for (size_t i = 0; create->items && i < create->demand.request.len; i++) {
-            if (create->items[i].queued_ms > 0 &&
-                strcmp(create->demand.request.items[i].resource, resource) == 0)
-                wake_one(&creates->state->wakes, &create->waiter);
-        }
-    }
-}
-
 void creates_endpoint_ended(struct creates *creates, uint64_t endpoint)
 {
     struct call *call;

@@ -83,6 +83,17 @@ void creates_fini(struct creates *creates)
     }
 }
 
+void creates_call_over(struct creates *creates, const char *resource)
+{
+    for (struct create *create = creates->by_number; create; create = create->hh.next) {
+        for (size_t i = 0; create->items && i < create->demand.request.len; i++) {
+            if (create->items[i].queued_ms > 0 &&
+                strcmp(create->demand.request.items[i].resource, resource) == 0)
+                wake_one(&creates->state->wakes, &create->waiter);
+        }
+    }
+}
+
 /* One that was not admitted has no items. */
 void create_abandon(struct creates *creates, struct create *create)
 {

@@ -223,9 +223,8 @@ static void explain_withdrawn(const struct state *state, const struct demand *de
     (void)state;
     (void)demand;
     text_add(text, "the operator of this node has withdrawn it");
-    if (reason->words[0] == '\0')
-        return;
-    text_add(text, ": ");
+    if (reason->words[0] != '\0')
+        text_add(text, ": ");
     text_add_words(text, reason->words, TEXT_WORDS_BYTES_MAX);
 }
 
@@ -240,9 +239,8 @@ static void explain_cordoned(const struct state *state, const struct demand *dem
     text_add(text, reason->ids.len > 1 ? "devices " : "device ");
     text_add_ids(text, &reason->ids);
     text_add(text, reason->ids.len > 1 ? " are cordoned" : " is cordoned");
-    if (reason->words[0] == '\0')
-        return;
-    text_add(text, ": ");
+    if (reason->words[0] != '\0')
+        text_add(text, ": ");
     text_add_words(text, reason->words, TEXT_WORDS_BYTES_MAX);
 }
 
@@ -271,9 +269,8 @@ static void explain_tainted(const struct state *state, const struct demand *dema
         text_add(text, "; that ends in ");
         text_add_duration(text, taint->end_ms - state->now_ms);
     }
-    if (taint->words[0] == '\0')
-        return;
-    text_add(text, taint->source == TAINT_BY_RULE ? ": by the DeviceTaintRule " : ": ");
+    if (taint->words[0] != '\0')
+        text_add(text, taint->source == TAINT_BY_RULE ? ": by the DeviceTaintRule " : ": ");
     text_add_words(text, taint->words, TEXT_WORDS_BYTES_MAX);
 }
 
@@ -387,15 +384,6 @@ static void explain_call(const struct state *state, const struct demand *demand,
     add_ids(&reason->ids, text);
 }
 
-static void explain_queued(const struct state *state, const struct demand *demand,
-                           const struct reason *reason, struct text *text)
-{
-    (void)demand;
-    text_add(text, "waited ");
-    text_add_duration(text, state->now_ms - reason->since_ms);
-    text_add(text, " for the plugin to allocate for other containers");
-}
-
 static void explain_store(const struct state *state, const struct demand *demand,
                           const struct reason *reason, struct text *text)
 {
@@ -405,11 +393,11 @@ static void explain_store(const struct state *state, const struct demand *demand
     text_add_words(text, reason->words, TEXT_WORDS_BYTES_MAX);
 }
 
-static void explain_unstored(const struct state *state, const struct demand *demand,
-                             const struct reason *reason, struct text *text)
+static void explain_for_so_long(const struct state *state, const struct demand *demand,
+                                const struct reason *reason, struct text *text)
 {
     (void)demand;
-    text_add(text, "state was not stored within ");
+    text_add(text, "%s", kind_of(reason)->sentence);
     text_add_duration(text, state->now_ms - reason->since_ms);
 }
 
@@ -471,13 +459,15 @@ static const struct kind KINDS[REASON_KINDS] = {
                                "again since state was lost"},
     [REASON_CDI_NOT_READ] = {"cdi-not-read", CODE_FAILED_PRECONDITION, explain_not_read, ""},
     [REASON_CLAIM_HELD] = {"claim-held", CODE_UNAVAILABLE, explain_claim, ""},
-    [REASON_CALL_QUEUED] = {"call-queued", CODE_UNAVAILABLE, explain_queued, ""},
+    [REASON_CALL_QUEUED] = {"call-queued", CODE_UNAVAILABLE, explain_for_so_long,
+                            "the plugin allocates for other containers first, for "},
     [REASON_CALL_UNANSWERED] = {"call-unanswered", CODE_DEADLINE_EXCEEDED, explain_call, ""},
     [REASON_CALL_FAILED] = {"call-failed", CODE_UNAVAILABLE, explain_call, ""},
     [REASON_ANSWER_TOO_LARGE] = {"answer-too-large", CODE_RESOURCE_EXHAUSTED, explain_call, ""},
     [REASON_ROWS_UNREAD] = {"rows-unread", CODE_UNAVAILABLE, explain_store,
                             "the state of this node's devices cannot be read: "},
-    [REASON_UNSTORED] = {"unstored", CODE_DEADLINE_EXCEEDED, explain_unstored, ""},
+    [REASON_UNSTORED] = {"unstored", CODE_DEADLINE_EXCEEDED, explain_for_so_long,
+                         "state was not stored within "},
     [REASON_STORE_FAILED] = {"store-failed", CODE_UNAVAILABLE, explain_store,
                              "the allocation cannot be stored: "},
 };

@@ -155,6 +155,8 @@ def test_settings_of_the_readme():
             value = example[key]
             if isinstance(value, bool):
                 value = str(value).lower()
+            elif isinstance(value, int):
+                value = str(value)
             elif isinstance(value, list):
                 value = value[0] if value else None
             value = None if value == "" else value

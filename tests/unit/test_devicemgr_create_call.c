@@ -225,9 +225,9 @@ static void who_has_had_no_turn_by_its_deadline_is_refused(void **state)
     w->deadline_ms = w->now_ms + 3000;
     assert_true(create(w, 11, "u1", "main", GPU ":g1", NULL));
     pass(w, 2800);
-    expect_with(
-        w, "verdict 11 refused 14:", "waited 2s for the plugin to allocate for other containers",
-        "client's deadline", NULL);
+    expect_with(w,
+                "verdict 11 refused 14:", "the plugin allocates for other containers first, for 2s",
+                "client's deadline", NULL);
     expect_nothing(w); /* there was no call to take back */
     allocated(w, "A=0");
     expect(w, "commit *");
