@@ -1,6 +1,7 @@
 #include "shim/relay/create_changes.h"
 
 #include "shim/relay/cdi_names.h"
+#include "shim/relay/command_vars.h"
 #include "shim/relay/mount_redirect.h"
 #include "shim/relay/token_displace.h"
 
@@ -53,6 +54,15 @@ static int displace(struct changing *c, const V1beta1__ContainerAllocateResponse
     return take(c, token_displace(c->bytes, c->len, options, &next), &next);
 }
 
+static int expand(struct changing *c, const V1beta1__ContainerAllocateResponse *options)
+{
+    struct buffer next = {0};
+
+    if (!options)
+        return 0;
+    return take(c, command_vars_expand(c->bytes, c->len, options, &next), &next);
+}
+
 int create_changes_make(const struct create_changes *changes, const uint8_t *message, size_t len,
                         const V1beta1__ContainerAllocateResponse *options, struct buffer *out,
                         size_t *repeats)
@@ -65,6 +75,8 @@ int create_changes_make(const struct create_changes *changes, const uint8_t *mes
         r = redirect(&c, changes->driver_mounts);
     if (r == 0)
         r = displace(&c, options);
+    if (r == 0)
+        r = expand(&c, options);
     if (r == 0 && changes->cdi)
         r = name_once(&c, options, changes, repeats);
     if (r < 0)

@@ -1,8 +1,8 @@
 /*
  * What is changed in the bytes of a CreateContainerRequest before it goes on: mounts of whoever
  * registers plugins in a pod (plugin_mounts.h), CDI devices that are named twice, or otherwise by
- * now (cdi_names.h), and tokens in the place of which there are others (token_displace.h). All
- * else passes as it came.
+ * now (cdi_names.h), tokens in the place of which there are others (token_displace.h), and
+ * references to variables that are put in front of it (command_vars.h). All else passes as it came.
  */
 #ifndef SHIM_RELAY_CREATE_CHANGES_H
 #define SHIM_RELAY_CREATE_CHANGES_H

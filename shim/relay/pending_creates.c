@@ -215,7 +215,7 @@ static const char *forward_error(int r)
     if (r == -EBADMSG)
         return "CreateContainer: it names CDI devices that its claims have no more, and cannot be "
                "read";
-    return r == -EMSGSIZE ? "CreateContainer: the message is too large with its mounts redirected"
+    return r == -EMSGSIZE ? "CreateContainer: the message is too large with what is changed in it"
                           : "CreateContainer: out of memory";
 }
 

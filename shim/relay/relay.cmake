@@ -19,6 +19,7 @@ add_library(shim_relay STATIC
     ${CMAKE_CURRENT_LIST_DIR}/buffer.c
     ${CMAKE_CURRENT_LIST_DIR}/calls.c
     ${CMAKE_CURRENT_LIST_DIR}/cdi_names.c
+    ${CMAKE_CURRENT_LIST_DIR}/command_vars.c
     ${CMAKE_CURRENT_LIST_DIR}/connection.c
     ${CMAKE_CURRENT_LIST_DIR}/connection_leave.c
     ${CMAKE_CURRENT_LIST_DIR}/connection_make.c

@@ -120,12 +120,17 @@ static int put_varint(struct buffer *out, uint64_t value)
     return put(out, varint, n);
 }
 
-int wire_put_field(struct buffer *out, const struct wire_field *f, const void *value, size_t len)
+int wire_put_head(struct buffer *out, const struct wire_field *f, size_t len)
 {
     int r = wire_put_range(out, f->start, f->tag_end);
 
-    if (r == 0)
-        r = put_varint(out, len);
+    return r == 0 ? put_varint(out, len) : r;
+}
+
+int wire_put_field(struct buffer *out, const struct wire_field *f, const void *value, size_t len)
+{
+    int r = wire_put_head(out, f, len);
+
     return r == 0 ? put(out, value, len) : r;
 }
 

@@ -41,7 +41,10 @@ int wire_next(const uint8_t **at, const uint8_t *end, struct wire_field *f)
 /* Appends. 0, -ENOMEM, or -EMSGSIZE: `out` would be over RELAY_MESSAGE_BYTES_MAX. */
 int wire_put_range(struct buffer *out, const uint8_t *start, const uint8_t *end)
     __attribute__((warn_unused_result));
-/* The same of the field with another value: its own tag, the value's length, the value. */
+/* The same of what stands before another value of the field: its own tag, the value's length. */
+int wire_put_head(struct buffer *out, const struct wire_field *f, size_t len)
+    __attribute__((warn_unused_result));
+/* The same with that value behind it. */
 int wire_put_field(struct buffer *out, const struct wire_field *f, const void *value, size_t len)
     __attribute__((warn_unused_result));
 /* A message whose fields, and those of the messages in it, are texts, messages and varints. */

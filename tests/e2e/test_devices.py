@@ -91,6 +91,15 @@ def test_pod_env_wins(client, gpu):
     assert "OTHER=1" in lines
 
 
+def test_args_name_its_env(client, gpu):
+    """`$(VAR)` of the plugin's in the arguments is its value in the real container."""
+    container = client.run(asking_pod(client, "web"), "app", [
+        "sh", "-c", "echo $0 >/argument; exec sleep infinity", "$(PLUGIN_DEVICES)"])
+    argument = wait_until(lambda: client.exec(container, "sh", "-c", "cat /argument || true"),
+                          "it has written its argument")
+    assert argument == gpu.allocated()[0][0] + "\n"
+
+
 def test_builtin_device(make_shim, make_client, direct, directory):
     """A built-in device has its node, under its path and with its permissions, in the real
     container; a container that does not ask has not."""

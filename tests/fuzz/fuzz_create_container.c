@@ -9,8 +9,12 @@
  * says what the whole does (create_container_read() looks at a part only, so it may read what does
  * not parse); so it must with more behind it that protobuf-c does not read, and the runtimes do
  * (wire.h). With mounts redirected (mount_redirect.h) it is the
- * original but for those paths; with CDI names once (cdi_names.h), but for those left out.
+ * original but for those paths; with CDI names once (cdi_names.h), but for those left out; with
+ * references to the options' envs replaced (command_vars.h), but for those texts, which are what a
+ * kubelet's way of expanding makes of them.
  */
+#include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "cri-proto/create_v1.pb-c.h"
@@ -19,7 +23,9 @@
 #include "cri-proto/field_numbers.h"
 #include "cri-proto/lift_marker.h"
 #include "shim/relay/cdi_names.h"
+#include "shim/relay/command_vars.h"
 #include "shim/relay/create_container.h"
+#include "shim/relay/limits.h"
 #include "shim/relay/mount_redirect.h"
 #include "shim/relay/wire.h"
 #include "shim/rpc/rpc.h"
@@ -512,8 +518,104 @@ static void check_names(struct fuzz_input bytes, Runtime__V1__CreateContainerReq
     buffer_fini(&out);
 }
 
-/* Whether protobuf-c knows all that mount_redirect() walks over: then it packs it in the one
- * way. */
+/* ---- references to variables ---- */
+
+struct expansion {
+    const struct options *options;
+    const Runtime__V1__ContainerConfig *config;
+    size_t put; /* bytes; once it is too large for a message, no more */
+    bool found;
+};
+
+/* The value of the options' variable; NULL: there is none, or the request sets it, too. */
+static const char *value_of(const struct expansion *e, const char *name, size_t len)
+{
+    const Runtime__V1__ContainerConfig *config = e->config;
+    const struct options *o = e->options;
+
+    for (size_t i = 0; i < config->n_envs; i++) {
+        if (strlen(config->envs[i]->key) == len && memcmp(config->envs[i]->key, name, len) == 0)
+            return NULL;
+    }
+    for (size_t i = o->message.n_envs; i-- > 0;) {
+        if (strlen(o->envs[i].key) == len && memcmp(o->envs[i].key, name, len) == 0)
+            return o->envs[i].value;
+    }
+    return NULL;
+}
+
+/* As Expand() of third_party/forked/golang/expansion goes along, but for "$$". */
+static void expand_text(struct expansion *e, const char *text, FILE *out)
+{
+    for (const char *at = text; *at && e->put <= RELAY_MESSAGE_BYTES_MAX; at++) {
+        const char *closer = at[0] == '$' && at[1] == '(' ? strchr(at + 2, ')') : NULL;
+        const char *value = closer ? value_of(e, at + 2, (size_t)(closer - at - 2)) : NULL;
+        size_t len = value ? strlen(value) : closer ? (size_t)(closer + 1 - at) : 1;
+
+        e->found = e->found || value;
+        e->put += len;
+        fwrite(value ? value : at, 1, len, out);
+        at = closer ? closer : at;
+    }
+}
+
+static void expand_texts(struct expansion *e, char **texts, size_t len)
+{
+    for (size_t i = 0; i < len; i++) {
+        char *text = NULL;
+        size_t text_len;
+        FILE *out = open_memstream(&text, &text_len);
+
+        if (!out)
+            abort();
+        expand_text(e, texts[i], out);
+        if (fclose(out) != 0)
+            abort();
+        free(texts[i]);
+        texts[i] = text;
+    }
+}
+
+/* Whether there was something to expand. */
+static bool expand_config(const struct options *o, Runtime__V1__ContainerConfig *config)
+{
+    struct expansion e = {o, config, 0, false};
+
+    if (config) {
+        expand_texts(&e, config->command, config->n_command);
+        expand_texts(&e, config->args, config->n_args);
+    }
+    return e.found;
+}
+
+/* A text with a NUL looks like another one when it is decoded. */
+static void check_vars(const struct options *o, struct fuzz_input bytes)
+{
+    Runtime__V1__CreateContainerRequest *expected, *changed;
+    struct buffer out = {0};
+    int r = command_vars_expand(bytes.bytes, bytes.len, &o->message, &out);
+
+    FUZZ_CHECK(r == 0 || r == 1 || r == -EMSGSIZE, "%d", r);
+    FUZZ_CHECK(r == 1 || !out.bytes, "bytes of nothing");
+    if (r != 1)
+        return;
+    expected = runtime__v1__create_container_request__unpack(NULL, bytes.len, bytes.bytes);
+    changed =
+        runtime__v1__create_container_request__unpack(NULL, buffer_len(&out), buffer_data(&out));
+    FUZZ_CHECK(changed || !expected, "it can be read no more");
+    if (expected && !memchr(bytes.bytes, '\0', bytes.len)) {
+        FUZZ_CHECK(expand_config(o, expected->config), "it names none");
+        check_equal(&expected->base, &changed->base);
+    }
+    runtime__v1__create_container_request__free_unpacked(expected, NULL);
+    runtime__v1__create_container_request__free_unpacked(changed, NULL);
+    buffer_fini(&out);
+}
+
+/* ---- packed in the one way ---- */
+
+/* Whether protobuf-c knows all that mount_redirect() and command_vars_expand() walk over: then it
+ * packs it in the one way. */
 static bool is_plain(const Runtime__V1__CreateContainerRequest *request)
 {
     const Runtime__V1__ContainerConfig *config = request->config;
@@ -523,6 +625,8 @@ static bool is_plain(const Runtime__V1__CreateContainerRequest *request)
         unknown += config->base.n_unknown_fields;
     for (size_t i = 0; config && i < config->n_mounts; i++)
         unknown += config->mounts[i]->base.n_unknown_fields;
+    for (size_t i = 0; config && i < config->n_envs; i++)
+        unknown += config->envs[i]->base.n_unknown_fields;
     return unknown == 0;
 }
 
@@ -565,6 +669,29 @@ static void check_redirect_plain(Runtime__V1__CreateContainerRequest *request)
     free(after);
 }
 
+/* Of a request in the one way of packing: every text, and to the byte. */
+static void check_vars_plain(const struct options *o, Runtime__V1__CreateContainerRequest *request)
+{
+    size_t before_len, after_len;
+    uint8_t *before = pack(request, &before_len), *after;
+    struct buffer out = {0};
+    int r = command_vars_expand(before, before_len, &o->message, &out);
+    bool changed = expand_config(o, request->config);
+
+    after = pack(request, &after_len);
+    if (r == -EMSGSIZE)
+        FUZZ_CHECK(after_len > RELAY_MESSAGE_BYTES_MAX, "%zu bytes", after_len);
+    else
+        FUZZ_CHECK(r == changed, "%d, %d", r, changed);
+    if (r == 1)
+        FUZZ_CHECK(buffer_len(&out) == after_len &&
+                       memcmp(buffer_data(&out), after, after_len) == 0,
+                   "%zu, %zu bytes", buffer_len(&out), after_len);
+    buffer_fini(&out);
+    free(before);
+    free(after);
+}
+
 /* protobuf-c drops what a tag of five bytes has over 32 bits, and reads a boolean of whichever type;
  * a runtime refuses most of those. */
 static bool is_read_by_a_runtime(struct fuzz_input in)
@@ -596,8 +723,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     check_redirect(in, original);
     check_names(in, original, false);
     check_names(in, original, true);
-    if (original && is_plain(original))
+    check_vars(o, in);
+    if (original && is_plain(original)) {
         check_redirect_plain(original);
+        check_vars_plain(o, original);
+    }
     if (original)
         runtime__v1__create_container_request__free_unpacked(original, NULL);
     options_fini(o);

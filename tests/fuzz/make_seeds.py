@@ -230,12 +230,16 @@ REQUESTS = {
 }
 OPTIONS = bytes([7]) + (b"eA\0plugin\0eA\0again\0m\1/mnt\0/host\0d/dev/gpu0\0/dev/gpu0\0rwm\0"
                         b"aa\0plugin\0ab\0plugin\0cvendor.com/gpu=g0\0")
+# The pod sets A.
+VARIABLES = CREATE_REQUEST + field(2, b"".join(field(3 + i % 2, text) for i, text in enumerate(
+    ("$(B)", "$$(B)$(A)", "$(", "a$(B$(B)", "$(E)$()$(C)"))))
 
 
 def create_seeds():
     for name, request in REQUESTS.items():
         write("fuzz_create_container", name, OPTIONS + request)
         write("fuzz_create_container", name + "-no-options", b"\0" + request)
+    write("fuzz_create_container", "variables", b"\3eA\0plugin\0eB\0b$(B)\0eE\0\0" + VARIABLES)
 
 
 LISTING = b"".join(

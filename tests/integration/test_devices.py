@@ -107,14 +107,45 @@ def test_pod_wins(runtime, client, gpu):
     assert config.annotations["vendor.com/g0"] == "the pod's"
 
 
+@pytest.mark.parametrize("pods, own", [(by_annotation("app", f"{GPU}=1"), {}),
+                                       ({}, by_token(GPU, "g0"))], ids=["annotation", "token"])
+def test_command_and_args_name_its_envs(runtime, client, gpu, pods, own):
+    """What a kubelet without the plugin's answer has left of `$(VAR)` in command and args is the
+    plugin's value. Not so a variable of the pod's own, which that has known: it was escaped."""
+    client.create(client.run_pod("web", annotations=pods), "app", ["run", "--gpu=$(PLUGIN_DEVICES)"],
+                  args=["$(PLUGIN_DEVICES)$(PLUGIN_DEVICES)", "$(OWN)", "$(NO) $$(PLUGIN_DEVICES)"],
+                  envs={"OWN": "1"}, annotations=own)
+    config = last_config(runtime)
+    (one,) = given(runtime)
+    assert config.command == ["run", f"--gpu={one}"]
+    assert config.args == [one + one, "$(OWN)", f"$(NO) ${one}"]
+    client.create(client.run_pod("w2"), "app", ["$(PLUGIN_DEVICES)"],
+                  envs={"PLUGIN_DEVICES": "the pod's"}, annotations=by_token(GPU, "g1"))
+    assert last_config(runtime).command == ["$(PLUGIN_DEVICES)"]
+
+
+def test_command_too_large(runtime, shim, client, make_plugin):
+    """A command that is too large with what it names is refused, not cut."""
+    plugin = make_plugin(shim, GPU, ["g0"])
+    plugin.on_allocate = answering(deviceplugin.AllocateResponse(container_responses=[
+        deviceplugin.ContainerAllocateResponse(envs={"LONG": "x" * (1 << 20)})]))
+    pod = client.run_pod("web")
+    with refused(grpc.StatusCode.RESOURCE_EXHAUSTED, "too large with what is changed in it"):
+        client.create(pod, "app", ["$(LONG)" * 16], annotations=by_token(GPU, "g0"))
+    assert not runtime.calls_of("CreateContainer")
+    client.create(pod, "app", ["$(LONG)" * 2], annotations=by_token(GPU, "g0"))
+    assert last_config(runtime).command == ["x" * (2 << 20)]
+
+
 def test_two_resources(runtime, shim, client, gpu, make_plugin):
     """A container may ask for several resources, by annotation or by token; it gets both."""
     nic = make_plugin(shim, NIC, ["n0", "n1"])
     nic.on_allocate = answering(deviceplugin.AllocateResponse(container_responses=[
         deviceplugin.ContainerAllocateResponse(envs={"NIC": "yes"})]))
     pod = client.run_pod("web", annotations=by_annotation("app", f"{GPU}=2, {NIC}=1"))
-    client.create(pod, "app")
+    client.create(pod, "app", ["$(NIC) $(PLUGIN_DEVICES)"])
     assert envs(last_config(runtime))["NIC"] == "yes" and len(given(runtime)) == 2
+    assert last_config(runtime).command == ["yes " + envs(last_config(runtime))["PLUGIN_DEVICES"]]
     client.create(client.run_pod("web2"), "app",
                   annotations={**by_token(GPU, *({"g0", "g1", "g2"} - given(runtime))),
                                **by_token(NIC, *({"n0", "n1"} - set(nic.allocated()[0])))})

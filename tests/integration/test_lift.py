@@ -271,9 +271,10 @@ def test_a_container_gets_what_its_claim_has(shim, server, node, runtime, make_p
     assert (plugin.allocated(), envs(config)["PLUGIN_DEVICES"], list(config.CDI_devices)) == ([["g1"]], "g1", [])
     assert dict(config.annotations)[f"devices.cri-device-shim/{GPU.replace('/', '_')}"] == \
         f'{{"resource":"{GPU}","ids":["g1"]}}'  # by which it is known without a checkpoint
-    node.client.run(node.client.run_pod("second"), "main", **two, annotations={"cdi.k8s.io/x": "vendor.com/x=y"})
+    node.client.run(node.client.run_pod("second"), "main", ["run", "$(PLUGIN_DEVICES)"], **two, annotations={"cdi.k8s.io/x": "vendor.com/x=y"})
     config = created(runtime)
     assert (envs(config)["PLUGIN_DEVICES"], dict(config.annotations)["cdi.k8s.io/x"]) == ("GPU_3,g0", "vendor.com/x=y")
+    assert config.command == ["run", "GPU_3,g0"]
     assert ctl_json(shim, "resources", GPU)["items"][0]["kubelet"]["devices"] == 0
 
 

@@ -43,6 +43,7 @@ struct world {
     struct gate_stand_in gate;
     const char *mount; /* the host_path of what containers mount; NULL: they do not */
     const char *named; /* their CDI device; NULL: they have none */
+    char *arg;         /* their one argument; NULL: they have none */
     bool quiet;
     uint64_t job;  /* that the thread is at (deaths.h) */
     unsigned jobs; /* how often it began one */
@@ -346,6 +347,8 @@ static void create(struct world *w, uint32_t id)
     cdi.name = (char *)w->named;
     config.cdi_devices = cdis;
     config.n_cdi_devices = w->named != NULL;
+    config.args = &w->arg;
+    config.n_args = w->arg != NULL;
     pod.name = TEXT("web");
     pod.namespace_ = TEXT("ns");
     pod.uid = TEXT("uid");
@@ -368,14 +371,21 @@ static V1beta1__ContainerAllocateResponse *options(void)
 {
     static V1beta1__Mount mount;
     static V1beta1__Mount *mounts[] = {&mount};
+    static V1beta1__ContainerAllocateResponse__EnvsEntry env;
+    static V1beta1__ContainerAllocateResponse__EnvsEntry *envs[] = {&env};
     static V1beta1__ContainerAllocateResponse options;
 
+    v1beta1__container_allocate_response__envs_entry__init(&env);
+    env.key = (char *)"GPU";
+    env.value = (char *)"g0";
     v1beta1__mount__init(&mount);
     mount.container_path = (char *)"/in";
     mount.host_path = (char *)"/out";
     v1beta1__container_allocate_response__init(&options);
     options.n_mounts = 1;
     options.mounts = mounts;
+    options.n_envs = 1;
+    options.envs = envs;
     return &options;
 }
 
@@ -681,6 +691,24 @@ static void a_plugin_that_asks_for_devices_gets_both(void **state)
     told(w, ASKED(1) "answered 1 id\nkick\n");
 }
 
+static void an_argument_that_names_a_plugins_env_gets_its_value(void **state)
+{
+    struct world *w = *state;
+
+    calls_set_redirect(w->calls, FROM, TO);
+    w->mount = FROM;
+    w->arg = TEXT("--gpu=$(GPU)");
+    w->names_devices = true;
+    create(w, 1);
+    give(w, &(struct devicemgr_verdict){.options = options()});
+    assert_true(runtime_got(w, "\x22\x08--gpu=g0", 10));
+    assert_true(runtime_got(w, MOUNT_OF_OURS));
+    wire_answer(&w->wire, 1, CONTAINER_ID);
+    create(w, 3);
+    give(w, &(struct devicemgr_verdict){0}); /* none of ours */
+    assert_true(runtime_got(w, "\x22\x0c--gpu=$(GPU)", 14));
+}
+
 /* Each by itself, and both in one container: of the one mount only the one that it is of
  * changes. */
 static void a_drivers_mount_is_redirected_if_its_pod_is_named(void **state)
@@ -725,8 +753,8 @@ static void one_that_would_grow_too_large_is_refused(void **state)
     h2_settings_ack(&w->wire.out);
     wire_feed(&w->wire, RUNTIME);
     saw(w, CLIENT,
-        "grpc-status=8 grpc-message=CreateContainer: the message is too large with its mounts "
-        "redirected\n");
+        "grpc-status=8 grpc-message=CreateContainer: the message is too large with what is "
+        "changed in it\n");
 }
 
 /* ---- a new kubelet ---- */
@@ -1015,6 +1043,7 @@ static void without_memory_nothing_leaks(void **state)
         if (w.calls)
             calls_set_redirect(w.calls, FROM, TO);
         w.mount = FROM;
+        w.arg = TEXT("$(GPU)");
         create(&w, 5);
         give(&w, &(struct devicemgr_verdict){.options = options()});
         w.names_devices = false;
@@ -1047,6 +1076,7 @@ int main(void)
         TEST(a_mount_stays_unless_it_is_to_be_redirected),
         TEST(a_plugins_mount_is_redirected),
         TEST(a_plugin_that_asks_for_devices_gets_both),
+        TEST(an_argument_that_names_a_plugins_env_gets_its_value),
         TEST(a_drivers_mount_is_redirected_if_its_pod_is_named),
         TEST(one_that_would_grow_too_large_is_refused),
         TEST(a_relist_waits_for_the_gate),
