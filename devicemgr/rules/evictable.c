@@ -13,8 +13,9 @@
 /* One walk over holders. */
 struct walk {
     const struct state *state;
-    const char *resource, *id; /* of this device only; NULL: of all */
-    const struct taint *taint; /* as if this were all there is; NULL: those that are in force */
+    const char *resource, *id;   /* of this device only; NULL: of all */
+    struct lifted_called called; /* what that is, where it is published */
+    const struct taint *taint;   /* as if this were all there is; NULL: those that are in force */
     void (*each)(void *user, const struct evictable *evictable);
     void *user;
     size_t stale;
@@ -130,12 +131,14 @@ static const struct claim *claim_of(const struct state *state, const char *pod_u
 {
     const struct claims_of *of = claims_of(&state->claims, LIFT_DRIVER);
     const struct claim *found = NULL;
+    struct lifted_called called;
 
+    lifted_called_init(&called, resource, id);
     for (const struct claim *claim = of ? of->first : NULL; claim; claim = claim->next) {
         const struct consumers *consumers = consumers_find(state->tainted.consumers, claim->uid);
 
         for (size_t i = 0; i < claim->devices.len; i++) {
-            if (!lifted_is_device(&claim->devices.v[i], resource, id))
+            if (!lifted_is_called(&claim->devices.v[i], &called))
                 continue;
             *device = &claim->devices.v[i];
             found = claim;
@@ -305,23 +308,27 @@ static void look_at_claims(struct walk *walk)
     }
 }
 
-/* Which device it is here; false: nobody is to go for it. */
+/* Which device it is here; false: nobody is to go for it. One that is asked about is found by what it
+ * is called: what each of the others is here takes as long as there are devices. */
 static bool find_lifted(struct holder *holder, const struct granted_device *device)
 {
     const struct walk *walk = holder->walk;
     const struct state *state = walk->state;
-    const char *resource = lifted_resource(state, device);
+    const char *resource = walk->resource;
 
-    if (!resource || !is_meant(walk, resource, walk->id) ||
-        !(walk->taint || may_be_tainted(state, resource)))
+    if (resource && !lifted_is_called(device, &walk->called))
+        return false;
+    if (!resource)
+        resource = lifted_resource(state, device);
+    if (!resource || !(walk->taint || may_be_tainted(state, resource)))
         return false;
     holder->published =
         state->settings.cluster && lifted_is(state, resources_find(state->resources, resource));
     if (is_published(holder) && is_seen_there(holder))
         return false;
     holder->resource = resource;
-    holder->id = lifted_id(state, device, resource);
-    return is_meant(walk, resource, holder->id);
+    holder->id = walk->resource ? walk->id : lifted_id(state, device, resource);
+    return true;
 }
 
 static void look_at_lifted_claim(struct walk *walk, const struct claim *claim)
@@ -416,5 +423,8 @@ void evictable_by(const struct state *state, const char *resource, const char *i
     else
         look_at_plugins(&walk);
     look_at_claims(&walk);
+    if (!lifted_resource_known(state, resource))
+        return;
+    lifted_called_init(&walk.called, resource, id);
     look_at_lifted(&walk);
 }

@@ -25,7 +25,7 @@ struct state;
 struct evictable {
     const char *pod_uid;
     const char *resource; /* or driver */
-    const char *id;       /* or "pool/device" */
+    const char *id;       /* or "pool/device"; NULL: any that a claim has, of all asked about */
     struct taint taint;
     /* None of its sandboxes is left, as far as that is known, but the runtime knows it yet: it need
      * not go, and what was done for that is not taken back for its sake, since it may have another

@@ -304,11 +304,31 @@ const char *lifted_id(const struct state *state, const struct granted_device *gr
     return is ? find_id(is, granted->device) : granted->device;
 }
 
-bool lifted_is_device(const struct granted_device *granted, const char *resource, const char *id)
+bool lifted_resource_known(const struct state *state, const char *resource)
+{
+    return state_settings_of(state, resource)->dra || resources_find(state->resources, resource);
+}
+
+void lifted_called_init(struct lifted_called *called, const char *resource, const char *id)
+{
+    lifted_name_pool(resource, called->pool);
+    called->device[0] = '\0';
+    if (id)
+        lifted_name_device(id, called->device);
+}
+
+bool lifted_is_called(const struct granted_device *granted, const struct lifted_called *called)
 {
     const char *pool = strchr(granted->pool, '/'); /* behind the node's name */
-    char device[LIFTED_NAME_BYTES];
 
-    lifted_name_device(id, device);
-    return pool && is_pool_of(resource, pool + 1) && strcmp(granted->device, device) == 0;
+    return pool && strcmp(pool + 1, called->pool) == 0 &&
+           (called->device[0] == '\0' || strcmp(granted->device, called->device) == 0);
+}
+
+bool lifted_is_device(const struct granted_device *granted, const char *resource, const char *id)
+{
+    struct lifted_called called;
+
+    lifted_called_init(&called, resource, id);
+    return lifted_is_called(granted, &called);
 }

@@ -7,6 +7,7 @@
 
 #include <stdbool.h>
 
+#include "cri-proto/lifted_name.h"
 #include "devicemgr/lift.h"
 
 struct granted_device;
@@ -33,6 +34,18 @@ bool lifted_find(const struct state *state, const struct lift_marker *marker, co
 const char *lifted_resource(const struct state *state, const struct granted_device *granted);
 const char *lifted_id(const struct state *state, const struct granted_device *granted,
                       const char *resource);
+/* Whether lifted_resource() knows it by name. */
+bool lifted_resource_known(const struct state *state, const char *resource);
+
+/* What a device is called where it is published: who looks for it among many makes that once. */
+struct lifted_called {
+    char pool[LIFTED_POOL_BYTES];   /* behind the node's name */
+    char device[LIFTED_NAME_BYTES]; /* "": any of the resource's */
+};
+
+/* `id` NULL: all of the resource. */
+void lifted_called_init(struct lifted_called *called, const char *resource, const char *id);
+bool lifted_is_called(const struct granted_device *granted, const struct lifted_called *called);
 /* Whether it is this device. */
 bool lifted_is_device(const struct granted_device *granted, const char *resource, const char *id);
 

@@ -7,6 +7,7 @@
 #include "cri-proto/lifted_name.h"
 #include "devicemgr/counts.h"
 #include "devicemgr/lift.h"
+#include "devicemgr/lists.h"
 #include "devicemgr/operator.h"
 #include "devicemgr/taints.h"
 #include "devicemgr/things/limits.h"
@@ -737,6 +738,66 @@ static void and_who_would_go_is_told(void **state)
     expect_with(w, "steered 901 as before", "NoExecute evicts: none", NULL);
 }
 
+static size_t names; /* that were made since the last look */
+
+void __real_lifted_name_device(const char *id, char out[LIFTED_NAME_BYTES]);
+void __wrap_lifted_name_device(const char *id, char out[LIFTED_NAME_BYTES]);
+
+void __wrap_lifted_name_device(const char *id, char out[LIFTED_NAME_BYTES])
+{
+    names++;
+    __real_lifted_name_device(id, out);
+}
+
+struct rows {
+    size_t len, pods;
+};
+
+static bool count_row(void *user, const struct devicemgr_taint_row *row)
+{
+    struct rows *rows = user;
+
+    rows->len++;
+    rows->pods += row->pods;
+    return true;
+}
+
+/* Not each device's name for each claim and taint: with 1000 of each that stands for minutes. */
+static void and_in_few_steps_where_there_are_many(void **state)
+{
+    static const struct devicemgr_settings_taint every = {GPU, NULL, "k", "", "NoSchedule"};
+    enum { DEVICES = 100, CLAIMS = 50 };
+    char list[DEVICES * 12] = "", *at = list, id[16], uid[16], name[LIFTED_NAME_BYTES];
+    const struct devicemgr_which all = {0};
+    struct world *w = *state;
+    struct rows rows = {0};
+
+    w->settings.taints = &every;
+    w->settings.taints_len = 1;
+    u1_has_prepared_g0(w);
+    for (int i = 0; i < DEVICES; i++)
+        at += sprintf(at, "%sGPU_%d!", i > 0 ? " " : "", i);
+    plugin_list(w, w->endpoint, list);
+    for (int i = 0; i < CLAIMS; i++) {
+        snprintf(id, sizeof id, "GPU_%d", i);
+        snprintf(uid, sizeof uid, "d%d", i);
+        lifted_name_device(id, name);
+        prepared_with(w, 100 + (uint64_t)i, uid, name, G1);
+        consumers_of(w, uid, "u1", name, false, NULL);
+    }
+    ignore_all(w);
+    names = 0;
+    devicemgr_taints(w->mgr, w->now_ms, &all, count_row, &rows);
+    assert_int_equal(rows.len, DEVICES + 1);
+    assert_int_equal(rows.pods, CLAIMS + 1);
+    assert_in_range(names, 1, 2 * DEVICES);
+    names = 0;
+    devicemgr_taint(w->mgr, w->now_ms, 900, GPU, "GPU_7", "k:NoExecute", 0, "dust", 1, true);
+    devicemgr_run(w->mgr);
+    expect_with(w, "steered 900 as before", "NoExecute evicts: ns/u1", NULL);
+    assert_in_range(names, 1, CLAIMS);
+}
+
 /* Pods of extended resources' claims, of which some tolerate the taint: whose claim it is, is told by
  * the device, and, where one that was given away before is prepared still, by who has reserved it. */
 static void each_goes_by_its_own_claim(void **state)
@@ -828,6 +889,7 @@ int main(void)
         lift_test(so_does_who_has_no_container_yet),
         lift_test(whatever_its_device_is_called),
         lift_test(and_who_would_go_is_told),
+        lift_test(and_in_few_steps_where_there_are_many),
         lift_test(each_goes_by_its_own_claim),
         lift_test(nor_once_it_is_published_no_more),
         lift_test(who_tolerates_it_by_its_claim_is_made_with_it),
