@@ -22,8 +22,9 @@ struct checkpoint_watch {
 
     struct watch watch;
     bool unwatched; /* something cannot be watched; logged */
-    bool due;       /* the file came or went */
-    dev_t device;   /* of the directory when it was last looked at; 0 and 0: not there */
+    uv_timer_t again_timer;
+    bool due;     /* the file came or went */
+    dev_t device; /* of the directory when it was last looked at; 0 and 0: not there */
     ino_t inode;
     uv_timer_t settle;
     unsigned handles; /* and a reading under way */
@@ -97,6 +98,7 @@ void checkpoint_watch_stop(struct checkpoint_watch *watch, void (*done)(void *us
     watch->done = done;
     watch->done_user = user;
     uv_close((uv_handle_t *)&watch->settle, on_closed);
+    uv_close((uv_handle_t *)&watch->again_timer, on_closed);
     if (watch_runs(&watch->watch)) {
         watch->handles++;
         watch_close(&watch->watch, on_watch_closed, watch);
@@ -178,31 +180,22 @@ static void on_settled(uv_timer_t *timer)
 
 /* ---- watching ---- */
 
-static void complain_of_watch(struct checkpoint_watch *watch, int r)
+static void on_again(uv_timer_t *timer);
+
+static void note_watched(struct checkpoint_watch *watch, int r)
 {
-    if (r == 0 || watch->unwatched)
-        return;
-    watch->unwatched = true;
-    log_warning("%s: cannot be watched: %s; the kubelet's checkpoint is read when the bridge says "
-                "so",
-                watch->dir, strerror(-r));
+    if (r < 0 && !watch->unwatched)
+        log_warning("%s: cannot be watched: %s; the kubelet's checkpoint is read every %d ms "
+                    "instead",
+                    watch->dir, strerror(-r), CHECKPOINT_WATCH_AGAIN_MS);
+    else if (r == 0 && watch->unwatched)
+        log_info("%s is watched now", watch->dir);
+    watch->unwatched = r < 0;
+    if (r < 0 && !uv_is_active((uv_handle_t *)&watch->again_timer))
+        uv_timer_start(&watch->again_timer, on_again, CHECKPOINT_WATCH_AGAIN_MS, 0);
 }
 
-/* Watches the directory and what is above it. True: it is another one than before. */
-static bool watch_dir(struct checkpoint_watch *watch)
-{
-    struct stat st = {0};
-    dev_t device = watch->device;
-    ino_t inode = watch->inode;
-    int r = watch_above(&watch->watch, watch->dir);
-
-    complain_of_watch(watch, r < 0 ? r : watch_directory(&watch->watch, watch->dir));
-    if (stat(watch->dir, &st) < 0)
-        st = (struct stat){0};
-    watch->device = st.st_dev;
-    watch->inode = st.st_ino;
-    return device != st.st_dev || inode != st.st_ino;
-}
+static bool watch_dir(struct checkpoint_watch *watch);
 
 /* The kubelet renames the file in: one that comes is whole. */
 static void on_event(void *user, const char *name, uint32_t mask)
@@ -226,10 +219,32 @@ static void on_changed(void *user, bool overflow)
 
 static const struct watch_ops WATCH_OPS = {.event = on_event, .changed = on_changed};
 
-static void start_watch(struct checkpoint_watch *watch)
+/* Watches the directory and what is above it. True: it is another one than before. */
+static bool watch_dir(struct checkpoint_watch *watch)
 {
-    complain_of_watch(watch, watch_init(&watch->watch, watch->loop, &WATCH_OPS, watch));
+    struct stat st = {0};
+    dev_t device = watch->device;
+    ino_t inode = watch->inode;
+    int r =
+        watch_runs(&watch->watch) ? 0 : watch_init(&watch->watch, watch->loop, &WATCH_OPS, watch);
+
+    r = r < 0 ? r : watch_above(&watch->watch, watch->dir);
+    note_watched(watch, r < 0 ? r : watch_directory(&watch->watch, watch->dir));
+    if (stat(watch->dir, &st) < 0)
+        st = (struct stat){0};
+    watch->device = st.st_dev;
+    watch->inode = st.st_ino;
+    return device != st.st_dev || inode != st.st_ino;
+}
+
+/* There are limits per user, and who has used them up may be gone by now. What came meanwhile is
+ * read in any case. */
+static void on_again(uv_timer_t *timer)
+{
+    struct checkpoint_watch *watch = timer->data;
+
     watch_dir(watch);
+    checkpoint_watch_read(watch);
 }
 
 struct checkpoint_watch *checkpoint_watch_start(uv_loop_t *loop, const char *dir,
@@ -246,8 +261,11 @@ struct checkpoint_watch *checkpoint_watch_start(uv_loop_t *loop, const char *dir
     snprintf(watch->path, sizeof watch->path, "%s/" KUBELET_CHECKPOINT_FILE, dir);
     uv_timer_init(loop, &watch->settle);
     watch->settle.data = watch;
-    watch->handles = 1;
-    start_watch(watch);
+    uv_timer_init(loop, &watch->again_timer);
+    watch->again_timer.data = watch;
+    watch->handles = 2;
+    watch->watch.fd = -1;
+    watch_dir(watch);
     begin_reading(watch); /* after the watch: what comes between the two is seen by one of them */
     return watch;
 }

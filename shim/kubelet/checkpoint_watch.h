@@ -3,8 +3,8 @@
  * the kubelet has renamed a new one in.
  *
  * The directory may not be there yet, and may be made anew: every level of its path is watched.
- * Where inotify is not to be had the file is read when checkpoint_watch_read() asks for it. Reading
- * and parsing run in libuv's worker.
+ * Where inotify is not to be had, of which there is so much for each user, the file is read, and
+ * inotify tried again, at intervals. Reading and parsing run in libuv's worker.
  */
 #ifndef SHIM_KUBELET_CHECKPOINT_WATCH_H
 #define SHIM_KUBELET_CHECKPOINT_WATCH_H
@@ -18,6 +18,8 @@
 
 /* A kubelet that starts many pods writes the file for each; it is read once in so long. */
 #define CHECKPOINT_WATCH_SETTLE_MS 100
+/* It is read that often while it cannot be watched. */
+#define CHECKPOINT_WATCH_AGAIN_MS 1000
 
 struct kubelet_file {
     enum kubelet_file_state state; /* UNREADABLE, DAMAGED: one log line says why */

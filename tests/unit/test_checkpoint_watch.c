@@ -2,14 +2,25 @@
 #include "tests/unit/test_wait.h"
 
 #include <errno.h>
-#include <sys/resource.h>
+#include <sys/inotify.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "shim/boot.h"
 #include "shim/boot_clock.h"
 #include "shim/kubelet/checkpoint_watch.h"
 #include "tests/unit/kubelet_files.h"
+
+/* The user's instances are used up. */
+static bool no_inotify;
+
+/* In the place of libc's. */
+int inotify_init1(int flags)
+{
+    errno = EMFILE;
+    return no_inotify ? -1 : (int)syscall(SYS_inotify_init1, flags);
+}
 
 struct fixture {
     struct world *world;
@@ -257,29 +268,40 @@ static void stops_while_it_reads(void **state)
 }
 
 /* Says so on stderr. */
-static void without_inotify_it_reads_when_asked(void **state)
+static void without_inotify_it_reads_at_intervals(void **state)
 {
-    struct rlimit limit, none;
     struct fixture f;
 
     prepare(&f, state, "k");
     assert_int_equal(mkdir(f.dir, 0755), 0);
     write_text(&f, KUBELET_FILE_HELD);
-    assert_int_equal(getrlimit(RLIMIT_NOFILE, &limit), 0);
-    none = (struct rlimit){.rlim_cur = 0, .rlim_max = limit.rlim_max};
-    assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
-    f.watch = checkpoint_watch_start(&f.world->loop, f.dir, &OPS, &f);
-    assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
-    checkpoint_watch_read(f.watch);
-    WAIT(f.world, f.reads > 0 && checkpoint_watch_current(f.watch));
+    no_inotify = true;
+    start(&f);
     assert_int_equal(f.file->state, KUBELET_FILE_READ);
     write_text(&f, KUBELET_FILE_FREE);
-    world_settle(f.world);
+    checkpoint_watch_read(f.watch); /* when asked, too */
+    WAIT(f.world, f.file->checkpoint.allocations_len == 0);
+    write_text(&f, KUBELET_FILE_HELD);
+    WAIT(f.world, f.file->checkpoint.allocations_len == 1);
+    stop(&f);
+    no_inotify = false;
+    clean(&f);
+}
+
+/* Says so on stderr. Who had used it up has gone. */
+static void it_watches_once_there_is_inotify(void **state)
+{
+    struct fixture f;
+
+    prepare(&f, state, "k");
+    assert_int_equal(mkdir(f.dir, 0755), 0);
+    no_inotify = true;
+    start(&f);
+    no_inotify = false;
+    WAIT(f.world, f.reads == 2);
+    write_text(&f, KUBELET_FILE_HELD);
+    WAIT(f.world, f.reads == 3);
     assert_int_equal(f.file->checkpoint.allocations_len, 1);
-    f.reads = 0;
-    checkpoint_watch_read(f.watch);
-    WAIT(f.world, f.reads > 0);
-    assert_int_equal(f.file->checkpoint.allocations_len, 0);
     stop(&f);
     clean(&f);
 }
@@ -297,7 +319,9 @@ int main(void)
         cmocka_unit_test_setup_teardown(reads_again_when_asked_meanwhile, world_setup,
                                         world_teardown),
         cmocka_unit_test_setup_teardown(stops_while_it_reads, world_setup, world_teardown),
-        cmocka_unit_test_setup_teardown(without_inotify_it_reads_when_asked, world_setup,
+        cmocka_unit_test_setup_teardown(without_inotify_it_reads_at_intervals, world_setup,
+                                        world_teardown),
+        cmocka_unit_test_setup_teardown(it_watches_once_there_is_inotify, world_setup,
                                         world_teardown),
     };
 
