@@ -112,7 +112,7 @@
 /* Orders that there are: more than a daemon has (shim/cluster/limits.h, CLUSTER_ORDERS_MAX); those
  * that are begun, of which the API server has one request each; and those that were done and are
  * remembered, so that an answer that was lost is given again and nothing is done twice. */
-#define ORDERS_MAX 8192
+#define ORDERS_MAX 16384
 #define ORDERS_AT_ONCE 64
 /* Slices of one pool that are published, and those that are in the way of that, at once. */
 #define POOL_SLICES_MAX 1024

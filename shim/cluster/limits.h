@@ -4,11 +4,11 @@
 #ifndef SHIM_CLUSTER_LIMITS_H
 #define SHIM_CLUSTER_LIMITS_H
 
-/* Orders that are not done: one for each resource there can be, as many claims, what is wiped of
- * each driver, what is told of each container, pods that are evicted, with what is told of that,
- * and pools. */
+/* Orders that are not done: one for each resource there can be, for each claim that is looked up,
+ * and that is prepared by what is read of it (lift_driver.h), what is wiped of each driver, what is
+ * told of each container, pods that are evicted, with what is told of that, and pools. */
 #define CLUSTER_ORDERS_MAX                                                                         \
-    (1024 + CLUSTER_CLAIMS_MAX + 128 + CLUSTER_REFUSED_MAX + CLUSTER_EVICTIONS_MAX +               \
+    (1024 + 2 * CLUSTER_CLAIMS_MAX + 128 + CLUSTER_REFUSED_MAX + CLUSTER_EVICTIONS_MAX +           \
      CLUSTER_EVICTION_EVENTS_MAX + CLUSTER_POOLS_ORDERED_MAX)
 /* Of what is said of one that is tried on. */
 #define CLUSTER_TROUBLE_BYTES_MAX 256
@@ -34,9 +34,10 @@
 #define CLUSTER_EVICTIONS_MAX 1024
 /* What is told of them, while the API server is away. */
 #define CLUSTER_EVICTION_EVENTS_MAX 1024
-/* Claims that are looked up: of more, the oldest are not any more, which are the first to be
- * over. */
-#define CLUSTER_CLAIMS_MAX 1024
+/* Claims that are looked up: as many as the core has (devicemgr/things/limits.h, CLAIMS_MAX), which
+ * asks for all of them when it starts, and once. Of more, the oldest are not any more, which are the
+ * first to be over. */
+#define CLUSTER_CLAIMS_MAX 4096
 /* In one message to the agent. */
 #define CLUSTER_BATCH_MAX 256
 #define CLUSTER_BATCH_BYTES_MAX ((size_t)8 * 1024 * 1024)

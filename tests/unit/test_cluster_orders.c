@@ -1,7 +1,10 @@
 /* shim/cluster/orders.c: what is to be done until it is. */
 #include "tests/unit/orders_stage.h"
 
+#include "shim/agent/limits.h"
 #include "shim/cluster/limits.h"
+
+_Static_assert(CLUSTER_ORDERS_MAX <= ORDERS_MAX, "an agent has no room for some");
 
 struct fixture {
     struct orders_stage stage;

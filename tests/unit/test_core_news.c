@@ -1,6 +1,7 @@
 /* shim/cluster/core_news.c: what the core asks of the cluster. */
 #include "tests/unit/orders_stage.h"
 
+#include "devicemgr/things/limits.h"
 #include "shim/cluster/core_news.h"
 #include "shim/cluster/limits.h"
 
@@ -70,6 +71,19 @@ static void what_was_read_before_it_is_asked_is_no_answer(void **state)
     assert_int_not_equal(order->id, answer.id);
 }
 
+/* As it does when it starts, before there is an agent; and it asks for none of them again. */
+static void as_many_as_the_core_has_are_looked_up(void **state)
+{
+    struct fixture *f = *state;
+    Agent__V1__Order *first;
+
+    for (unsigned i = 0; i < CLAIMS_MAX; i++)
+        look_up(f, i);
+    assert_int_equal(f->stage.orders.len, CLAIMS_MAX);
+    assert_int_equal(cluster_orders_fill(&f->stage.orders, &first, 1), 1);
+    assert_string_equal(first->get_claim->uid, "c-0");
+}
+
 /* Without an agent, that is: what is to be done there must find room when one comes. */
 static void the_oldest_make_room(void **state)
 {
@@ -92,6 +106,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_claim_is_looked_up_once_at_a_time, setup, teardown),
         cmocka_unit_test_setup_teardown(what_was_read_before_it_is_asked_is_no_answer, setup,
                                         teardown),
+        cmocka_unit_test_setup_teardown(as_many_as_the_core_has_are_looked_up, setup, teardown),
         cmocka_unit_test_setup_teardown(the_oldest_make_room, setup, teardown),
     };
 
