@@ -191,6 +191,7 @@ plan_install() {
         plan_config
     fi
     [ -z "$build" ] || plan_documents
+    ! bridge_is_early || bridge_waits=yes
     plan_units
     plan_logind
     [ "$with_kubelet" = no ] || plan_kubelet
@@ -245,9 +246,9 @@ run_enable() {
         fi
     fi
     if [ "$with_kubelet" = no ] && [ "$verb" != upgrade ]; then
-        say "give the kubelet --container-runtime-endpoint=unix://$listen, and start it behind" \
-            "cri-device-shim.service; if its process has a name of its own, bridge.kubelet_processes" \
-            "in $config is to have it (config/README.md has more)"
+        say "give the kubelet --container-runtime-endpoint=unix://$listen, and its unit Wants= and After=" \
+            "of cri-device-shim.service and $bridge_unit; if its process has a name of its own," \
+            "bridge.kubelet_processes in $config is to have it (config/README.md has more)"
     fi
     check_logind
     # Either the changes of this run, or those of an earlier one that are not noted.

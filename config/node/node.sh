@@ -24,6 +24,8 @@
 # of any other kind), its configuration file, or its default. A kubelet that is started in a way not
 # understood here is not touched, and neither is anything else.
 #
+# Where something else starts the kubelet the bridge is not started, nor enabled, before somebody uses the shim.
+#
 # A service is restarted if its own files changed, the daemon before the bridge, the kubelet only if its
 # arguments did. Units and drop-in that somebody has edited are kept, config.toml always. If a step
 # fails, what the earlier ones did is taken back. What was there before is kept in

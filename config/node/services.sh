@@ -6,6 +6,7 @@ restarted=() # units, in this order
 idle=()      # of these, that did not run before
 commands=()  # not run
 kubelet_restarts=yes # if its drop-in changes
+bridge_waits=no      # as bridge_is_early has it, before anything is started
 
 is_live() { [ -z "$root" ] && [ -d /run/systemd/system ]; }
 
@@ -94,6 +95,14 @@ socket_moves() {
         "$(socket_path_in "$root$unit_dir" "$root$package_units")" ]
 }
 
+# Whether the bridge, which does not run, would be started under a kubelet that makes its containers without
+# the shim yet: that would be given devices which nobody puts into them. One that something else starts comes to
+# the shim when somebody has told it to; and who is connected to the shim uses it.
+bridge_is_early() {
+    [ "$with_kubelet" = no ] && is_live && ! exists "$root$kubelet_drop_in" && ! is_active "$bridge_unit" &&
+        ! shim_is_used
+}
+
 # The daemon before the bridge: a new daemon serves an old bridge, too, and the bridge, whose
 # absence the kubelet does not forgive, finds it ready.
 start_services() {
@@ -118,7 +127,10 @@ start_services() {
         restart $daemon
     fi
     # By default the feed's socket is beside the other.
-    if unit_changed "$bridge_unit" $socket ||
+    if [ $bridge_waits = yes ]; then
+        say "$bridge_unit is not started before the kubelet uses the shim: once it does, run this again," \
+            "unless the kubelet's unit wants it (config/README.md)" >&2
+    elif unit_changed "$bridge_unit" $socket ||
         any_changed "$prefix/bin/cri-device-shim-bridge" "${libraries[@]}" || ! is_active "$bridge_unit"; then
         restart "$bridge_unit"
     fi

@@ -121,7 +121,7 @@ def taken_off(live):
     """As in the emergency of config/OPERATIONS.md: nothing runs, nothing is enabled, and the kubelet has its runtime."""
     for link in (live.root / UNITS).glob("*.wants/cri-device-shim*"):
         link.unlink()
-    (live.root / DROP_IN).unlink()
+    (live.root / DROP_IN).unlink(missing_ok=True)
     for unit in ALL_ACTIVE - {"kubelet.service"}:
         (live.state / "active" / unit).unlink()
     (live.state / "runs/kubelet.service").write_text("")
@@ -396,6 +396,78 @@ def test_disable_under_a_kubelet_that_something_else_starts(live):
     (live.state / "unused").touch()
     live.install("--uninstall")
     assert live.active() == {"kubelet.service"}
+
+
+BRIDGE = "cri-device-shim-bridge.service"
+
+
+@pytest.fixture
+def early(live):
+    """A node with the shim, whose kubelet is started by something else, and has its runtime still."""
+    (live.state / "unused").touch()
+    live.said = live.install("--no-kubelet").stderr
+    return live
+
+
+def upgrade(live):
+    """As a package does."""
+    command = live.live_command("upgrade")
+    at = command["args"].index(SCRIPT)
+    command["args"][at:at + 3] = ["/usr/local/lib/cri-device-shim/node.sh"]
+    return subprocess.run(**command, check=True, capture_output=True, text=True, timeout=60)
+
+
+def test_bridge_waits_for_a_kubelet_that_something_else_starts(early):
+    """It would have pods admitted whose containers are made beside the shim. One that runs goes on, whoever is connected just then."""
+    link = early.root / f"{UNITS}/multi-user.target.wants/{BRIDGE}"
+    assert f"{BRIDGE} is not started before the kubelet uses the shim" in early.said
+    assert early.active() == ALL_ACTIVE - {BRIDGE} and not link.is_symlink(), "nor at the next boot"
+    (early.state / "unused").unlink()
+    assert early.install("--no-kubelet").stderr == ""
+    assert early.active() == ALL_ACTIVE and link.is_symlink()
+    (early.state / "unused").touch()
+    early.build_binary("cri-device-shim-bridge", "two")
+    early.install("--no-kubelet")
+    assert early.active() == ALL_ACTIVE and link.is_symlink() and "two" in early.runs(BRIDGE)
+    early.install("--uninstall")
+    assert early.active() == {"kubelet.service"} and not link.is_symlink()
+
+
+def test_dry_run_under_a_kubelet_that_something_else_starts(live):
+    (live.state / "unused").touch()
+    done = live.install("--no-kubelet", "--dry-run")
+    assert f"{BRIDGE} is not started before" in done.stderr
+    assert f"restart {BRIDGE}" not in done.stdout and f"wants/{BRIDGE}" not in done.stdout
+
+
+def test_upgrade_of_a_package_does_not_start_a_bridge_that_waits(early):
+    """What an operator has not done yet a package does not take for done. One that the kubelet's unit has started by then
+    is restarted, and one under a kubelet that uses the shim is started."""
+    link = early.root / f"{UNITS}/multi-user.target.wants/{BRIDGE}"
+    early.calls()
+    early.write(DAEMON, early.read(DAEMON) + "# two\n", 0o755)
+    upgrade(early)
+    assert early.calls() == ["daemon-reload [runtime]", "restart S.service [runtime]"]
+    assert early.active() == ALL_ACTIVE - {BRIDGE} and not link.is_symlink()
+    (early.state / f"active/{BRIDGE}").touch()
+    early.write(f"{DAEMON}-bridge", early.read(f"{DAEMON}-bridge") + "# two\n", 0o755)
+    upgrade(early)
+    assert early.active() == ALL_ACTIVE and early.calls()[1:] == ["restart S-bridge.service [runtime]"]
+    (early.state / f"active/{BRIDGE}").unlink()
+    (early.state / "unused").unlink()
+    upgrade(early)
+    assert early.active() == ALL_ACTIVE
+
+
+def test_way_back_from_an_emergency_without_the_kubelet_s_argument(live):
+    """Everything is in place then but that."""
+    live.install("--no-kubelet")
+    taken_off(live)
+    live.install("--no-kubelet")
+    assert live.active() == ALL_ACTIVE - {BRIDGE}
+    (live.state / "runs/kubelet.service").write_text("through it")
+    live.install("--no-kubelet")
+    assert live.active() == ALL_ACTIVE
 
 
 @pytest.mark.parametrize("has_ss", [True, False])
