@@ -52,6 +52,12 @@ def offered(*words):
                               timeout=60).stdout.split())
 
 
+def test_the_page_names_commands_that_there_are(said):
+    page = (ROOT / "shim/page/page.html").read_text()
+    named = re.findall(r"<code>cri-device-shimctl ([^<]+)</code>", page)
+    assert named and not set(named) - set(said[0]) - {name for names in said[1] for name in names}
+
+
 def test_the_manual_page_has_them(said):
     commands, options = said
     section = MANUAL.split(".SH COMMANDS")[1].split(".SH OPTIONS")[0]
