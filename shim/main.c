@@ -67,7 +67,9 @@ static const struct argp_option OPTIONS[] = {
      " holds to the state directory of the settings, and exit; the daemon must not run",
      0},
     {"list-tokens", 'T', NULL, 0,
-     "List the containers whose devices the kubelet knows through the shim only, and exit", 0},
+     "List the containers whose devices the kubelet knows through the shim only, and the pods with "
+     "claims of plugins.cri-device-shim, and exit",
+     0},
     {"setting", KEY_SETTING, "NAME", 0,
      "Say what a setting is, such as \"bridge.enabled\", also where it has its default, and exit",
      0},
