@@ -5,11 +5,28 @@
 #include "devicemgr/books/ledger.h"
 #include "devicemgr/books/state.h"
 
+/* What containerd (2.1 to 2.3) makes of an image that is a checkpoint (CRIU) has, beside this one,
+ * the annotations of the container that the checkpoint was taken of in the place of those that it
+ * was to be made with. It is written behind them: no image is without. */
+#define RESTORED_KEY "checkpointImage"
+
+static bool is_restored(const struct devicemgr_container *container)
+{
+    size_t i = 0;
+
+    while (i < container->annotations_len &&
+           strcmp(container->annotations[i].key, RESTORED_KEY) != 0)
+        i++;
+    return i < container->annotations_len;
+}
+
 void container_tokens_read(struct container_tokens *named, struct state *log,
                            const struct devicemgr_container *container)
 {
-    *named = (struct container_tokens){0};
-    for (size_t i = 0; i < container->annotations_len; i++) {
+    bool restored = is_restored(container);
+
+    *named = (struct container_tokens){.unreadable = restored};
+    for (size_t i = 0; i < container->annotations_len && !restored; i++) {
         const struct devicemgr_annotation *annotation = &container->annotations[i];
         size_t asked = request_is_asked_key(annotation->key);
         struct text error = {0};
@@ -102,10 +119,21 @@ static bool is_reserved(const struct allocation *allocation, const struct reques
            ids_equal(&allocation->ids, &token->ids) && ids_equal(&allocation->asked, asked);
 }
 
-/* A running container holds what its token says, whatever the checkpoint has; not if the list is
- * older than what we have heard of that container name since. While a create for its next attempt
- * has reserved the same, that stays whatever becomes of the create; where it has reserved others,
- * what runs is rebuilt by the first list behind the create's end. */
+/* Whether the kubelet's checkpoint, too, has what the allocation is: the two count more than a
+ * token, which is another container's where the runtime has restored this one (CRI-O does not say
+ * so). */
+static bool is_vouched_for(const struct state *state, const struct allocation *allocation,
+                           const struct ids *asked)
+{
+    return !allocation->own_choice && !allocation_replaced(allocation) && asked->len == 0 &&
+           kubelet_gave(state, allocation);
+}
+
+/* A running container holds what its token says, whatever the checkpoint has, but for what the
+ * kubelet has, too; not if the list is older than what we have heard of that container name since.
+ * While a create for its next attempt has reserved the same, that stays whatever becomes of the
+ * create; where it has reserved others, what runs is rebuilt by the first list behind the create's
+ * end. */
 static bool rebuild_one(struct state *state, const struct listed_sandboxes *told,
                         const struct devicemgr_container *container, const struct sandbox *sandbox,
                         const struct request_item *token, const struct ids *asked)
@@ -124,7 +152,8 @@ static bool rebuild_one(struct state *state, const struct listed_sandboxes *told
     if (allocation &&
         (allocation->create || allocation->epoch >= state->listing.epoch ||
          (ids_equal(&allocation->ids, &token->ids) && ids_equal(&allocation->asked, asked)) ||
-         (lives_len > 0 && allocation->lives[lives_len - 1].attempt > container->attempt)))
+         (lives_len > 0 && allocation->lives[lives_len - 1].attempt > container->attempt) ||
+         is_vouched_for(state, allocation, asked)))
         return false;
     if (allocation)
         ledger_drop_allocation(state, allocation);

@@ -24,7 +24,8 @@ struct listed_sandboxes {
 struct container_tokens {
     struct request tokens;
     struct request asked; /* what those are in the place of */
-    bool unreadable;      /* it has one that cannot be read: it may name anything */
+    bool unreadable;      /* it has one that cannot be read, or another container's: it may name
+                           * anything */
 };
 
 void container_tokens_fini(struct container_tokens *named);
@@ -34,8 +35,9 @@ void container_tokens_read(struct container_tokens *named, struct state *log,
 /* Whether a container with these tokens has the allocation's devices. */
 bool container_tokens_name(const struct container_tokens *named,
                            const struct allocation *allocation);
-/* A running container holds what its tokens say, whatever the checkpoint has; not if the list is
- * older than what was heard of that container name since. How many allocations were made of that. */
+/* A running container holds what its tokens say, whatever the checkpoint has, but for what the
+ * kubelet has, too; not if the list is older than what was heard of that container name since. How
+ * many allocations were made of that. */
 size_t rebuild_container(struct state *state, const struct listed_sandboxes *told,
                          const struct devicemgr_container *container, const struct sandbox *sandbox,
                          const struct container_tokens *named);

@@ -356,6 +356,66 @@ static void what_the_kubelet_does_not_know_of_may_be_made_without_a_token(void *
     assert_false(create(w, 11, "u1", "main", NULL, NULL));
 }
 
+/* By CRIU: containerd gives it the annotations of the container that the checkpoint is of. */
+static void list_u2_restored_of_u1(struct world *w)
+{
+    const struct devicemgr_sandbox sandboxes[] = {{"s-u1", "u1", "ns", "u1", 0, true, NULL, 0},
+                                                  {"s-u2", "u2", "ns", "u2", 0, true, NULL, 0}};
+    const struct devicemgr_annotation says[] = {
+        {"devices.cri-device-shim/vendor.com_gpu", "{\"resource\":\"" GPU "\",\"ids\":[\"g0\"]}"},
+        {"checkpointImage", "localhost/of-u1:1"}};
+    const struct devicemgr_container containers[] = {
+        {"c-u1-main", "s-u1", "main", 0, true, says, 1, false},
+        {"c-u2-main", "s-u2", "main", 0, true, says, 2, false}};
+
+    devicemgr_runtime_listing(w->mgr);
+    devicemgr_runtime_listed(w->mgr, w->now_ms, sandboxes, 2, containers, 2);
+    devicemgr_run(w->mgr);
+}
+
+static void what_a_restored_container_says_is_anothers(void **state)
+{
+    struct world *w = *state;
+
+    container_made(w, 12, "u2", "main", GPU ":g1");
+    ignore_all(w);
+    list_u2_restored_of_u1(w);
+    expect_nothing(w); /* all is as it was */
+    create_token(w, 13, "u3", GPU ":g1");
+    expect(w, "check c-u2-main");
+    create_token(w, 14, "u1", GPU ":g0");
+    expect(w, "verdict 14 forward*"); /* u2 is not in its way */
+}
+
+static void what_it_was_given_it_has(void **state)
+{
+    struct world *w = *state;
+
+    annotations_on(w);
+    gpus_up(w, "g0 g1");
+    container_chosen(w, 11, "u1", "main", GPU "=1", "g0");
+    container_chosen(w, 12, "u2", "main", GPU "=1", "g1");
+    restart_serving(w);
+    list_u2_restored_of_u1(w);
+    ignore_all(w);
+    create_request(w, 13, "u3", "main", GPU "=1");
+    expect_with(w, "verdict 13 refused 8:", "too few devices", NULL);
+}
+
+/* CRI-O, which does so too, says nothing of it. */
+static void nor_does_what_it_says_count_beside_the_kubelets_word(void **state)
+{
+    struct world *w = *state;
+
+    container_made(w, 12, "u2", "main", GPU ":g1");
+    kubelet_holds(w, "u1=" GPU ":g0 u2=" GPU ":g1");
+    ignore_all(w);
+    runtime_listed(w, "u1/main=" GPU ":g0 u2/main=" GPU ":g0");
+    expect_nothing(w);
+    create_token(w, 13, "u3", GPU ":g1");
+    expect(w, "check c-u2-main");
+}
+
 #define TEST(f) cmocka_unit_test_setup_teardown(f, u1_runs_setup, world_teardown)
 
 int main(void)
@@ -378,6 +438,9 @@ int main(void)
         TEST(what_was_rebuilt_with_a_token_is_not_made_without),
         TEST(so_it_is_where_the_kubelet_is_heard_of_later),
         TEST(what_the_kubelet_does_not_know_of_may_be_made_without_a_token),
+        TEST(what_a_restored_container_says_is_anothers),
+        TEST(what_it_was_given_it_has),
+        TEST(nor_does_what_it_says_count_beside_the_kubelets_word),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
