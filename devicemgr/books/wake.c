@@ -208,7 +208,8 @@ void wake_one(struct wakes *wakes, struct waiter *waiter)
         return;
     waiter->woken = true;
     wakes->woken = mem_grow(wakes->woken, wakes->woken_len, sizeof *wakes->woken);
-    wakes->woken[wakes->woken_len++] = (struct woken){waiter->number, waiter->arrival};
+    wakes->woken[wakes->woken_len++] =
+        (struct woken){waiter->number, waiter->arrival, waiter->late};
 }
 
 void wake_all(struct wakes *wakes)
@@ -247,11 +248,13 @@ void wake_holders(struct wakes *wakes, const struct allocation *allocation)
         wake_list(wakes, DEVICE, allocation->resource, allocation->ids.v[i]);
 }
 
-static int by_arrival(const void *a, const void *b)
+static int by_turn(const void *a, const void *b)
 {
-    uint64_t p = ((const struct woken *)a)->arrival, q = ((const struct woken *)b)->arrival;
+    const struct woken *p = a, *q = b;
 
-    return (p > q) - (p < q);
+    if (p->late != q->late)
+        return p->late - q->late;
+    return (p->arrival > q->arrival) - (p->arrival < q->arrival);
 }
 
 uint64_t *wakes_take(struct wakes *wakes, size_t *len)
@@ -259,7 +262,7 @@ uint64_t *wakes_take(struct wakes *wakes, size_t *len)
     uint64_t *numbers = mem_alloc(wakes->woken_len, sizeof *numbers);
 
     if (wakes->woken_len > 1)
-        qsort(wakes->woken, wakes->woken_len, sizeof *wakes->woken, by_arrival);
+        qsort(wakes->woken, wakes->woken_len, sizeof *wakes->woken, by_turn);
     for (size_t i = 0; i < wakes->woken_len; i++)
         numbers[i] = wakes->woken[i].number;
     *len = wakes->woken_len;

@@ -3,8 +3,10 @@
  *
  * A create that waits is looked at again when something it may wait for has changed: its pod, a
  * resource it names, who holds a device it wants. Indexes from each of these to those who wait find
- * them, so that an event costs what it concerns, not what waits. wake_...() marks them; create.c
- * looks at them, in order of arrival, from devicemgr_run().
+ * them, so that an event costs what it concerns, not what waits; but for the end of a call, which
+ * wakes all that wait for their turn at the plugin. wake_...() marks them; create.c looks at them, in
+ * order of arrival, from devicemgr_run(); who may hang a plugin comes behind all others, which would
+ * else have no turn where there are many of these, each new again and again.
  */
 #ifndef DEVICEMGR_BOOKS_WAKE_H
 #define DEVICEMGR_BOOKS_WAKE_H
@@ -24,8 +26,9 @@ struct waiter {
     const struct demand *demand; /* likewise */
     bool replaces;               /* it may get others than its token says, or has: as if it chose */
     uint64_t arrival;
-    bool woken;         /* to be looked at */
-    bool decided;       /* its verdict is given: it is looked at no more, and has no due time */
+    bool late;    /* its plugin did not answer for it the last time: looked at behind the rest */
+    bool woken;   /* to be looked at */
+    bool decided; /* its verdict is given: it is looked at no more, and has no due time */
     struct wait *waits; /* what may wake it */
     uint64_t due_ms;    /* when time does; UINT64_MAX: never */
     size_t due_at;      /* its place in the heap, from 1; 0: none */
@@ -36,6 +39,7 @@ struct waiter {
 struct woken {
     uint64_t number;
     uint64_t arrival;
+    bool late;
 };
 
 /* A zeroed struct has nobody who waits. */
@@ -77,7 +81,7 @@ void wake_tick(struct wakes *wakes, uint64_t now_ms);
 void wake_set_due(struct wakes *wakes, struct waiter *waiter, uint64_t due_ms);
 /* When the next one is due; UINT64_MAX: none is. */
 uint64_t wakes_next_ms(const struct wakes *wakes);
-/* Takes those that were woken, in order of arrival: their numbers, which the caller frees. */
+/* Takes those that were woken, in that order: their numbers, which the caller frees. */
 uint64_t *wakes_take(struct wakes *wakes, size_t *len);
 
 /* NULL: that create is over. */

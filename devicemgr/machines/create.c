@@ -214,6 +214,8 @@ static struct look allocate_or_prestart(struct creates *creates, struct create *
             of_one = allocate_item(creates, create, i, wanted);
         else if (of_one.step == LOOK_GO)
             of_one = prestart_item(creates, create, i, wanted);
+        if (of_one.step != LOOK_ASK)
+            create->items[i].queued_ms = 0; /* it waits for something else, or for nothing */
         look_add(&look, &of_one, wanted->settings->hold_ms);
     }
     return look;

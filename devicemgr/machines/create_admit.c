@@ -253,6 +253,13 @@ static bool has_others(const struct state *state, const struct demand *demand)
     return false;
 }
 
+static bool was_late(const struct state *state, const struct demand *demand)
+{
+    const struct refusal *last = refused_find(&state->refused, demand->pod_uid, demand->container);
+
+    return last && !last->made && strcmp(last->word, reason_word(REASON_CALL_UNANSWERED)) == 0;
+}
+
 /* It is looked at from now on. */
 static void join(struct creates *creates, struct create *create)
 {
@@ -264,6 +271,7 @@ static void join(struct creates *creates, struct create *create)
     create->waiter.number = create->number;
     create->waiter.demand = &create->demand;
     create->waiter.replaces = has_others(state, &create->demand);
+    create->waiter.late = was_late(state, &create->demand);
     wake_join(&state->wakes, &create->waiter, create->limit_ms);
 }
 

@@ -8,6 +8,10 @@
 #include "devicemgr/things/moment.h"
 #include "devicemgr/things/options.h"
 
+/* With less time left who has waited for a turn has it no more: the plugin would be asked in vain,
+ * and for the next one while it goes on with that. */
+#define TURN_LEFT_MS 1000
+
 static uint64_t cut_timeout(const struct create *create, uint64_t now_ms, uint64_t timeout_ms)
 {
     uint64_t left_ms = create->limit_ms > now_ms ? create->limit_ms - now_ms : 1;
@@ -20,11 +24,13 @@ void create_call(struct creates *creates, struct create *create, size_t index,
 {
     struct create_item *item = &create->items[index];
 
-    if (item->call)
+    uint64_t timeout_ms = cut_timeout(create, creates->state->now_ms, asks.timeout_ms);
+
+    if (item->call || (item->queued_ms > 0 && timeout_ms < earlier(asks.timeout_ms, TURN_LEFT_MS)))
         return;
     asks.create = create->number;
     asks.item = index;
-    asks.timeout_ms = cut_timeout(create, creates->state->now_ms, asks.timeout_ms);
+    asks.timeout_ms = timeout_ms;
     item->call = calls_start(creates->calls, &asks, resource);
     if (item->call)
         item->queued_ms = 0;

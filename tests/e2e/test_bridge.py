@@ -157,7 +157,7 @@ def test_plugin_device(make_node, direct, gpu):
 def test_daemon_killed_while_pods_come(make_node, direct, serial, gpu):
     """The daemon is killed while it makes some pods' containers, others come while it is away, and
     it is killed again when the first of them runs: all run, each with devices of its own."""
-    node = make_node(devices=[serial], plugins={"allocate_timeout": "1m"})
+    node = make_node(devices=[serial], plugins={"allocate_timeout": "1m", "allocates_at_once": 0})
     plugin = gpu(node)
     allocate, release = plugin.on_allocate, threading.Event()
     plugin.on_allocate = lambda *call: release.wait(GENEROUS_S) and allocate(*call)

@@ -207,9 +207,9 @@ def run_ten(kubelet, resource):
 
 def test_slow_allocate(request, make_node, kubelet_alone, closing):
     """Ten pods whose plugin takes a second for each Allocate: one after the other with the kubelet
-    alone, all at once with the shim."""
+    alone, all at once with a shim that may ask so."""
     ids = [f"gpu{number}" for number in range(10)]
-    node = make_node({GPU: ids}, plugin={"delay_s": 1})
+    node = make_node({GPU: ids}, plugin={"delay_s": 1}, plugins={"allocates_at_once": 0})
     with_shim = run_ten(node.kubelet, GPU)
     directly = closing(NodePlugin(kubelet_alone.plugin_dir, GPU, ids, delay_s=1))
     directly.start()

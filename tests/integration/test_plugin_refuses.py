@@ -43,6 +43,12 @@ class HandMade(H2Runtime):
 
 
 @pytest.fixture
+def shim(runtime, make_shim):
+    """One that asks a plugin for many containers at once: else there are no more calls than one."""
+    return make_shim(plugins={"hold": "300ms", "grace": "1m", "allocates_at_once": 0})
+
+
+@pytest.fixture
 def hand_made(shim, closing):
     def make(*first, number=4):
         one = closing(HandMade(shim.plugin_dir, first, number))

@@ -10,6 +10,8 @@
 
 /* Between an event and the run that acts on it (shim_run()). */
 #define LATE_MS 5
+/* With less nobody who has waited for a turn is asked for (create_call.c). */
+#define TURN_LEFT_MS 1000
 
 static const char *const NAMES[] = {
     "token",  "ended",    "nobody's", "newer",   "few",       "runs",     "failed",    "late",
@@ -89,11 +91,14 @@ static bool calls_open(const struct world *w, size_t resource, unsigned ids)
     return false;
 }
 
-/* Its plugin allocates for as many others as it may. */
-static bool waits_for_turn(const struct world *w, size_t resource)
+/* Its plugin allocates for as many others as it may, or did until there was hardly any time left. */
+static bool waits_for_turn(const struct world *w, const struct create_sim *create, size_t resource)
 {
     size_t most = shim_allocates_at_once(w);
 
+    if (most > 0 && create->deadline_ms != UINT64_MAX &&
+        w->now_ms + TURN_LEFT_MS + DEADLINE_MARGIN_MS >= create->deadline_ms)
+        return true;
     for (size_t i = 0; most > 0 && i < CONNECTIONS_MAX; i++) {
         const struct connection *c = &w->shim.net.connections[i];
 
@@ -293,7 +298,7 @@ static unsigned reasons_of_resource(struct world *w, const struct create_sim *cr
         reasons |= REASON_UNLISTED;
     if (calls_open(w, r, create->ids[r]))
         reasons |= REASON_CALL;
-    if (waits_for_turn(w, r))
+    if (waits_for_turn(w, create, r))
         reasons |= REASON_TURN;
     if (just(w, w->shim.net.failed_ms[r]))
         reasons |= REASON_FAILED;

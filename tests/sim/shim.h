@@ -67,9 +67,9 @@ enum devicemgr_refresh shim_refresh(const struct world *w, size_t resource);
 bool shim_exclusive(const struct world *w, size_t resource);
 uint64_t shim_hold_ms(const struct world *w, size_t resource);
 uint64_t shim_grace_ms(const struct world *w, size_t resource);
-/* Longest that an Allocate and a PreStartContainer may take, by any settings so far. */
 /* So many on one plugin, of every resource; 0: any number. */
 size_t shim_allocates_at_once(const struct world *w);
+/* Longest that an Allocate and a PreStartContainer may take, by any settings so far. */
 uint64_t shim_calls_ms_max(const struct world *w);
 /* Other settings from now on: a reload. */
 void shim_set_settings(struct world *w, struct rng *rng);

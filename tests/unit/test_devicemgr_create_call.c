@@ -234,6 +234,75 @@ static void who_has_had_no_turn_by_its_deadline_is_refused(void **state)
     expect_nothing(w);
 }
 
+static void nobody_is_asked_as_his_time_ends(void **state)
+{
+    struct world *w = *state;
+
+    w->deadline_ms = w->now_ms + 5000;
+    several_ask(w, 1, 3);
+    expect(w, "allocate g0 *");
+    pass(w, 4800);
+    expect_with(w, "verdict 10 refused 4:", "was not answered within 4s", NULL);
+    expect(w, "cancel");
+    expect_with(w, "verdict 11 refused 14:", "allocates for other containers first", NULL);
+    expect_with(w, "verdict 12 refused 14:", "allocates for other containers first", NULL);
+    expect_nothing(w);
+}
+
+static void nor_shortly_before(void **state)
+{
+    struct world *w = *state;
+
+    w->deadline_ms = w->now_ms + 5000;
+    several_ask(w, 1, 1);
+    expect(w, "allocate g0 *");
+    w->deadline_ms += 300;
+    assert_true(create(w, 11, "u1", "main", GPU ":g1", NULL));
+    pass(w, 4800);
+    expect_with(w, "verdict 10 refused 4:", "was not answered within 4s", NULL);
+    expect(w, "cancel");
+    expect_nothing(w);
+    pass(w, 300);
+    expect_with(w, "verdict 11 refused 14:", "allocates for other containers first", NULL);
+}
+
+/* Else many that hang, each new again and again, may keep another from its turn for ever. */
+static void who_was_late_comes_behind_who_was_not(void **state)
+{
+    struct world *w = *state;
+
+    several_ask(w, 1, 1);
+    expect(w, "allocate g0 *");
+    pass(w, ALLOCATE_TIMEOUT_MS);
+    allocate_failed(w, 4, "deadline exceeded");
+    expect_with(w, "verdict 10 refused 4:", "was not answered within 10s", NULL);
+    assert_true(create(w, 20, "u2", "main", GPU ":g2", NULL));
+    expect(w, "allocate g2 *");
+    assert_true(create(w, 21, "u0", "main", GPU ":g0", NULL));
+    assert_true(create(w, 22, "u1", "main", GPU ":g1", NULL));
+    create_cancelled(w, 20);
+    expect(w, "cancel");
+    expect(w, "allocate g1 *");
+}
+
+static void what_it_waited_for_besides_is_not_counted(void **state)
+{
+    struct world *w = *state;
+
+    several_ask(w, 1, 1);
+    expect(w, "allocate g0 *");
+    w->deadline_ms = w->now_ms + 10000;
+    assert_true(create(w, 11, "u1", "main", GPU ":g1", NULL));
+    pass(w, 3000);
+    plugin_lost(w, w->endpoint, "killed");
+    expect(w, "open *");
+    pass(w, 900); /* before that is stored */
+    plugin_back(w, "g0 g1 g2 g3");
+    expect(w, "allocate g0 *");
+    pass(w, 5900);
+    expect_with(w, "verdict 11 refused 14:", "other containers first, for 5s", NULL);
+}
+
 static void who_gives_up_makes_room(void **state)
 {
     struct world *w = *state;
@@ -362,6 +431,10 @@ int main(void)
         TEST(another_plugin_does_not_wait_for_it),
         TEST(who_waits_for_a_turn_has_the_plugins_time_still),
         TEST(who_has_had_no_turn_by_its_deadline_is_refused),
+        TEST(nobody_is_asked_as_his_time_ends),
+        TEST(nor_shortly_before),
+        TEST(who_was_late_comes_behind_who_was_not),
+        TEST(what_it_waited_for_besides_is_not_counted),
         TEST(who_gives_up_makes_room),
         TEST(a_plugin_that_is_back_is_asked_in_turn_again),
         TEST(a_drain_ends_who_waits_for_a_turn),
