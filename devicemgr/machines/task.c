@@ -61,6 +61,7 @@ static void call(struct tasks *tasks, struct task *task, const struct driver_ins
     task->call = state_number(state);
     task->instance = instance->number;
     HASH_ADD(hh_call, tasks->by_call, call, sizeof task->call, task);
+    task->claim->of->owed_calls += task->owed;
     task->looked = tasks->turn;
     action->call = task->call;
     action->timeout_ms = state->settings.claim_call_ms;
@@ -71,6 +72,7 @@ static void call(struct tasks *tasks, struct task *task, const struct driver_ins
 static void forget_call(struct tasks *tasks, struct task *task)
 {
     HASH_DELETE(hh_call, tasks->by_call, task);
+    task->claim->of->owed_calls -= task->owed;
 }
 
 void task_note_local(struct tasks *tasks, struct claim *claim)

@@ -85,22 +85,9 @@ const struct claim *task_owed_first(const struct tasks *tasks, const struct clai
     return NULL;
 }
 
-static size_t under_way(const struct tasks *tasks, const struct claims_of *of)
-{
-    size_t len = 0;
-
-    for (const struct claim *c = of->first; c; c = c->next) {
-        const struct task *task = c->state == CLAIM_OWED ? task_find(tasks, c) : NULL;
-
-        len += task && task->phase == TASK_CALLING;
-    }
-    return len;
-}
-
 bool task_owed_may_go(const struct tasks *tasks, const struct task *task)
 {
-    return tasks->state->now_ms >= task->retry_ms &&
-           under_way(tasks, task->claim->of) < OWED_AT_ONCE;
+    return tasks->state->now_ms >= task->retry_ms && task->claim->of->owed_calls < OWED_AT_ONCE;
 }
 
 void task_owed_failed(struct tasks *tasks, struct task *task, const char *message)

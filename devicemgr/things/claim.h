@@ -107,7 +107,9 @@ struct claims_of {
     size_t len;
     size_t owed;        /* of them: how many are OWED; */
     size_t owed_stored; /* or are so by the store alone; */
-    bool owed_less;     /* one of those was, and is not any more: the tasks' */
+    /* The tasks': */
+    bool owed_less;    /* one of those was, and is not any more */
+    size_t owed_calls; /* that are under way, of what is owed */
     UT_hash_handle hh;
 };
 

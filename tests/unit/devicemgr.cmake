@@ -8,4 +8,6 @@ foreach(name action adopt advertise allocation builtin by_claims capacity cdi ch
 endforeach()
 # Counts what is called by name.
 target_link_options(test_devicemgr_lifted_create PRIVATE -Wl,--wrap=lifted_name_device)
+# Or what is looked for.
+target_link_options(test_devicemgr_task_owed PRIVATE -Wl,--wrap=task_find)
 unit_test(test_devicemgr test_devicemgr.c devicemgr_world)

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "claims_world.h"
+#include "devicemgr/machines/task.h"
 #include "devicemgr/things/limits.h"
 
 /* ---- put off ---- */
@@ -749,6 +750,48 @@ static void some_go_out_at_a_time(void **state)
     expect_nothing(w);
 }
 
+static size_t finds; /* since the last look */
+
+const struct task *__real_task_find(const struct tasks *tasks, const struct claim *claim);
+const struct task *__wrap_task_find(const struct tasks *tasks, const struct claim *claim);
+
+const struct task *__wrap_task_find(const struct tasks *tasks, const struct claim *claim)
+{
+    finds++;
+    return __real_task_find(tasks, claim);
+}
+
+/* Not all of them for each of them, whenever the driver fails one. */
+static void and_in_few_steps_where_there_are_many(void **state)
+{
+    enum { MANY = 200, FAILED = 20 };
+    struct world *w = *state;
+    char uid[16];
+
+    slice_is(w, "p", "gpu-0");
+    driver_up(w, 1, DRIVER);
+    for (int i = 0; i < MANY; i++) {
+        snprintf(uid, sizeof uid, "c%d", i);
+        claim_prepared(w, 10 + (uint64_t)i, uid, "gpu-0");
+    }
+    driver_lost(w, 1, "closed");
+    for (int i = 0; i < MANY; i++) {
+        snprintf(uid, sizeof uid, "c%d", i);
+        unprepare(w, 1000 + (uint64_t)i, uid);
+        expect_stored(w, "commit claim *");
+        ignore_all(w);
+    }
+    driver_connected(w, 1);
+    ignore_all(w);
+    finds = 0;
+    for (int i = 0; i < FAILED; i++) {
+        claim_failed(w, 13, "busy");
+        (void)devicemgr_next_ms(w->mgr);
+        expect(w, "unprepare *");
+    }
+    assert_in_range(finds, 1, (size_t)FAILED * MANY * 10);
+}
+
 /* ---- answered from the checkpoint ---- */
 
 static void cached(struct world *w)
@@ -915,6 +958,7 @@ int main(void)
         CLAIMS_TEST(who_waits_for_it_is_told_so),
         CLAIMS_TEST(a_driver_that_dies_of_it_is_told_again),
         CLAIMS_TEST(some_go_out_at_a_time),
+        CLAIMS_TEST(and_in_few_steps_where_there_are_many),
         CLAIMS_TEST(an_answer_may_last_if_the_same_is_allocated_still),
         CLAIMS_TEST(not_if_another_is),
         CLAIMS_TEST(not_if_the_driver_may_have_another),
