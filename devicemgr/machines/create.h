@@ -140,6 +140,9 @@ void creates_cancelled(struct creates *creates, uint64_t number);
 /* Acts on what selection.h says: asks, drops, and reserves the devices of every item, or of
  * none. */
 struct look create_take(struct creates *creates, struct create *create);
+/* The cluster has said something of the claims of this uid, by which containers may have devices of
+ * lifted resources by now. */
+void creates_claim_told(struct creates *creates, const char *uid);
 
 /* ---- create.c: the run through the states ---- */
 

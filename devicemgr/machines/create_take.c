@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "devicemgr/books/ledger.h"
+#include "devicemgr/lift.h"
 #include "devicemgr/machines/create.h"
 #include "devicemgr/rules/holders.h"
 #include "devicemgr/rules/lifted_claims.h"
@@ -83,6 +84,31 @@ static bool note_claims(const struct state *state, struct allocation *allocation
         allocation_set_claimed(allocation, claimed ? &by : NULL);
     by_claims_fini(&by);
     return changes;
+}
+
+static void note_looks(struct state *state, struct allocation *allocation)
+{
+    struct by_claims by = lifted_claims_known(state, allocation);
+
+    if (!by_claims_equal(&allocation->by, &by)) {
+        allocation_set_claimed(allocation, &by);
+        dirty_touch_allocation(state, allocation);
+    }
+    by_claims_fini(&by);
+}
+
+/* It is known also while the cluster is not heard of, and to who has the rows alone. */
+void creates_claim_told(struct creates *creates, const char *uid)
+{
+    struct state *state = creates->state;
+    const struct claim *claim = claims_find(&state->claims, uid, LIFT_DRIVER);
+
+    if (!claim || !claim_looks(claim))
+        return;
+    for (struct allocation *a = state->allocations.by_key; a; a = a->hh.next) {
+        if (a->claimed)
+            note_looks(state, a);
+    }
 }
 
 /* It comes from whom the demand says; that could not always be told before. */

@@ -59,3 +59,14 @@ struct by_claims lifted_claims_wanted(const struct state *state, const struct wa
     }
     return all;
 }
+
+struct by_claims lifted_claims_known(const struct state *state, const struct allocation *allocation)
+{
+    const struct by_claims *by = &allocation->by;
+    struct by_claims all = {0};
+
+    for (size_t i = 0; i < by->len; i++)
+        by_claims_add(&all, by->v[i].id, by->v[i].uid,
+                      only_looks(state, &by->v[i], allocation->resource));
+    return all;
+}

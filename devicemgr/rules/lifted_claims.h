@@ -9,6 +9,7 @@
 
 #include "devicemgr/things/by_claims.h"
 
+struct allocation;
 struct state;
 struct wanted;
 
@@ -22,5 +23,8 @@ bool lifted_claims_shared(const struct state *state, const char *resource, const
  * was when it had it before, of who only looks. The caller frees it. */
 struct by_claims lifted_claims_wanted(const struct state *state, const struct wanted *wanted,
                                       const char *id);
+/* By which it has its devices, with what is known by now of who only looks. The caller frees it. */
+struct by_claims lifted_claims_known(const struct state *state,
+                                     const struct allocation *allocation);
 
 #endif

@@ -207,6 +207,7 @@ void devicemgr_claim_allocation(struct devicemgr *mgr, uint64_t now_ms, const ch
 {
     state_at(&mgr->state, now_ms);
     tasks_allocation(&mgr->tasks, uid, allocated, devices, devices_len);
+    creates_claim_told(&mgr->creates, uid);
 }
 
 /* ---- claims ---- */

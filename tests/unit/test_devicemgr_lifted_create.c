@@ -399,6 +399,37 @@ static void who_only_looks_shares_it(void **state)
     expect(w, "verdict 17 forward*");
 }
 
+/* Whenever that is told, also of who has it by then. */
+static void who_looks_is_known_to_over_a_restart(void **state)
+{
+    const struct devicemgr_claim_device looks = {DEVICEMGR_LIFT_DRIVER, "node-1/" GPU, "g0", NULL,
+                                                 true};
+    struct world *w = *state;
+
+    devicemgr_restored(w->mgr, w->now_ms);
+    driver_up(w, 1, DEVICEMGR_LIFT_DRIVER);
+    gpus_up(w, "g0");
+    prepared(w, 5, "c3", G0_OF_C3);
+    made_of_known(w, 11, "u2", G0_OF_C3);
+    devicemgr_claim_allocation(w->mgr, w->now_ms, "c3", true, &looks, 1);
+    devicemgr_run(w->mgr);
+    while (w->pending) {
+        ignore_all(w);
+        committed(w);
+    }
+    ignore_all(w);
+    made(w, 12, "u1", "main", G0);
+    assert_int_equal(devicemgr_held_twice(w->mgr), 0);
+    restart(w); /* of which the cluster has said nothing yet */
+    ignore_all(w);
+    runtime_listed(w, "u1/main=" GPU ":g0 u2/main=" GPU ":g0");
+    ignore_all(w);
+    serve(w, "g0");
+    assert_int_equal(devicemgr_held_twice(w->mgr), 0);
+    assert_true(create_named(w, 13, "u1", "main", G0));
+    expect(w, "verdict 13 forward*");
+}
+
 static void what_a_pod_has_from_before_is_its_own(void **state)
 {
     struct world *w = *state;
@@ -875,6 +906,7 @@ int main(void)
         lift_test(and_who_shares_the_claim_goes_on),
         lift_test(a_claim_that_is_not_known_any_more_shares_nothing),
         lift_test(who_only_looks_shares_it),
+        lift_test(who_looks_is_known_to_over_a_restart),
         lift_test(what_a_pod_has_from_before_is_its_own),
         lift_test(and_is_tainted_until_it_is_gone),
         lift_test(moved_back_it_is_unhealthy_while_claimed),
