@@ -308,8 +308,8 @@ static void look_at_claims(struct walk *walk)
     }
 }
 
-/* Which device it is here; false: nobody is to go for it. One that is asked about is found by what it
- * is called: what each of the others is here takes as long as there are devices. */
+/* Which device it is here; false: nobody is to go for it. One that is asked about is found by what
+ * it is called: what each of the others is here takes as long as there are devices. */
 static bool find_lifted(struct holder *holder, const struct granted_device *device)
 {
     const struct walk *walk = holder->walk;

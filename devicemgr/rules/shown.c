@@ -138,6 +138,15 @@ static bool is_healthy(const struct state *state, const struct resource *resourc
            !is_kept_back(state, resource, device->id);
 }
 
+/* Of what is published otherwise nothing is given away by that list. With nodes in it a topology
+ * manager would look for what is free on them, and a strict one refuse whom the scheduler has given
+ * some of it by a claim. */
+static size_t nodes_shown(const struct state *state, const struct resource *resource,
+                          const struct device *device)
+{
+    return state_settings_of(state, resource->name)->dra ? 0 : device->nodes_len;
+}
+
 /* As it is; what is held is healthy to a kubelet that admits its pods again, and what the shim gave
  * away is unhealthy, or the kubelet gave it away as well; so is what the operator keeps back.
  * `mark` NULL: nobody has it. */
@@ -156,7 +165,7 @@ static struct devicemgr_shown_device shown_as(const struct state *state,
         .healthy = healthy,
         .held = mark && mark->held,
         .numa_nodes = device->nodes,
-        .numa_nodes_len = device->nodes_len,
+        .numa_nodes_len = nodes_shown(state, resource, device),
     };
 }
 
@@ -172,7 +181,7 @@ static struct devicemgr_shown_device shown_unlisted(const struct state *state,
         .healthy = true,
         .held = true,
         .numa_nodes = device ? device->nodes : NULL,
-        .numa_nodes_len = device ? device->nodes_len : 0,
+        .numa_nodes_len = device ? nodes_shown(state, resource, device) : 0,
     };
 }
 

@@ -451,6 +451,31 @@ static void what_a_pod_has_from_before_is_its_own(void **state)
     expect_shown(w, GPU, "g0+");
 }
 
+/* Or a topology manager refuses who has another one by a claim: nothing is free on a node. */
+static void and_is_shown_on_no_node(void **state)
+{
+    struct world *w = *state;
+
+    gpus_up(w, "g0@0 g1@1");
+    container_made(w, 11, "u1", "main", GPU ":g0");
+    expect_shown(w, GPU, "g0!+");
+    kubelet_starts(w);
+    expect_shown(w, GPU, "g0+");
+}
+
+/* Nor is one that is listed no more, wherever the kubelet knows it to be. */
+static void nor_is_what_is_not_listed_any_more(void **state)
+{
+    struct world *w = *state;
+    uint64_t gpu = gpus_up(w, "g0@0 g1@1");
+
+    container_made(w, 11, "u1", "main", GPU ":g0");
+    plugin_list(w, gpu, "g1@1");
+    kubelet_starts(w);
+    kubelet_holds(w, "u1=" GPU ":g0@0");
+    expect_shown(w, GPU, "g0+");
+}
+
 static void and_is_tainted_until_it_is_gone(void **state)
 {
     uint64_t version;
@@ -908,6 +933,8 @@ int main(void)
         lift_test(who_only_looks_shares_it),
         lift_test(who_looks_is_known_to_over_a_restart),
         lift_test(what_a_pod_has_from_before_is_its_own),
+        lift_test(and_is_shown_on_no_node),
+        lift_test(nor_is_what_is_not_listed_any_more),
         lift_test(and_is_tainted_until_it_is_gone),
         lift_test(moved_back_it_is_unhealthy_while_claimed),
         lift_test(it_cannot_be_asked_for_by_annotation),
