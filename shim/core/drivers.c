@@ -231,9 +231,14 @@ void drivers_plugin_registered(struct drivers *drivers, uint64_t registration, i
     registry_answer(drivers->registry, registration, code == 0 ? NULL : message);
 }
 
-bool drivers_plugin_waits(const struct drivers *drivers, const char *path)
+bool drivers_plugin_has(const struct drivers *drivers, const char *path)
 {
     return registry_has_endpoint(drivers->registry, path);
+}
+
+bool drivers_plugin_waits(const struct drivers *drivers, const char *path)
+{
+    return registry_waits_at(drivers->registry, path);
 }
 
 const char *drivers_trouble(const struct drivers *drivers, uint64_t *since_ms)

@@ -22,7 +22,9 @@ struct drivers *drivers_start(struct host *host);
 /* The answer to a device plugin that registered in this way (ports.h, register_done). */
 void drivers_plugin_registered(struct drivers *drivers, uint64_t registration, int code,
                                const char *message);
-/* Whether a device plugin has registered with this socket in this way. */
+/* Whether a device plugin has registered with this socket in this way, and whether its registration
+ * is not answered yet. */
+bool drivers_plugin_has(const struct drivers *drivers, const char *path);
 bool drivers_plugin_waits(const struct drivers *drivers, const char *path);
 
 /* Why nobody can register in this way, and since when (boot_now_ms()); NULL: they can. */

@@ -7,15 +7,22 @@
 #include "shim/log.h"
 #include "shim/registry/registry.h"
 
+static enum plugin_dial dial_of(const struct host *host, const char *socket_name)
+{
+    if (registrar_waits(host->registrar, socket_name) ||
+        (host->drivers && drivers_plugin_waits(host->drivers, socket_name)))
+        return PLUGIN_DIAL_REGISTERING;
+    return host->drivers && drivers_plugin_has(host->drivers, socket_name) ? PLUGIN_DIAL_PATIENTLY
+                                                                           : PLUGIN_DIAL_ONCE;
+}
+
 static void port_endpoint_open(void *user, uint64_t endpoint, const char *resource,
                                const char *socket_name, uint32_t uid)
 {
     struct host *host = user;
-    bool registering = registrar_waits(host->registrar, socket_name) ||
-                       (host->drivers && drivers_plugin_waits(host->drivers, socket_name));
 
     (void)resource;
-    plugin_clients_open(host->clients, endpoint, socket_name, uid, registering);
+    plugin_clients_open(host->clients, endpoint, socket_name, uid, dial_of(host, socket_name));
 }
 
 static void port_endpoint_close(void *user, uint64_t endpoint)

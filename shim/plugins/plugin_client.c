@@ -53,7 +53,7 @@ struct plugin_client {
     enum client_state state;
     char *path;
     uid_t uid;
-    bool patient;
+    enum plugin_dial dial;
     uint64_t since_ms; /* of the first dial, on the loop's clock */
     uint64_t pause_ms;
     uv_timer_t timer;
@@ -360,7 +360,7 @@ static void client_dial_failed(struct plugin_client *client, const char *reason,
     char text[REASON_BYTES_MAX];
 
     snprintf(text, sizeof text, "cannot connect to %s: %s", client->path, reason);
-    if (final || !client->patient ||
+    if (final || client->dial == PLUGIN_DIAL_ONCE ||
         uv_now(client->set->loop) - client->since_ms >= PLUGIN_DIAL_MS_MAX) {
         client_lost(client, text);
         return;
@@ -468,13 +468,14 @@ static void note_that_it_hangs(struct plugin_client *client)
  * waited for as long as the caller waits. */
 static bool is_asked_again(struct plugin_client *client)
 {
-    bool may_hang = !client->patient && !client->hangs && !rpc_channel_is_heard(client->channel);
+    bool registers = client->dial == PLUGIN_DIAL_REGISTERING;
+    bool may_hang = !registers && !client->hangs && !rpc_channel_is_heard(client->channel);
 
     if (!may_hang && end_older(client->set, client->path))
         return true;
-    if (!client->patient)
+    if (!registers)
         note_that_it_hangs(client);
-    return !client->patient;
+    return !registers;
 }
 
 static void on_options_done(struct rpc_call *rpc, const struct rpc_status *status, void *user)
@@ -617,7 +618,7 @@ static void on_dial(uv_timer_t *timer)
 }
 
 void plugin_clients_open(struct plugin_clients *clients, uint64_t endpoint, const char *socket_name,
-                         uid_t uid, bool patient)
+                         uid_t uid, enum plugin_dial dial)
 {
     struct plugin_client *client = must(calloc(1, sizeof *client));
 
@@ -626,7 +627,7 @@ void plugin_clients_open(struct plugin_clients *clients, uint64_t endpoint, cons
     client->path =
         socket_name[0] == '/' ? must(strdup(socket_name)) : path_join(clients->dir, socket_name);
     client->uid = uid;
-    client->patient = patient;
+    client->dial = dial;
     client->since_ms = uv_now(clients->loop);
     client->pause_ms = REDIAL_MS_MIN;
     client->budget = (struct message_budget){
@@ -707,7 +708,7 @@ void plugin_clients_close(struct plugin_clients *clients, uint64_t endpoint)
     struct plugin_client *client;
 
     HASH_FIND(hh, clients->clients, &endpoint, sizeof endpoint, client);
-    if (client && !client->patient && client->state == CLIENT_STREAMING)
+    if (client && client->dial != PLUGIN_DIAL_REGISTERING && client->state == CLIENT_STREAMING)
         outdate(client);
     else if (client)
         client_close(client);

@@ -4,8 +4,8 @@
  *             socket is sound, connected            options
  *     WAITING ─────────────────────────────▶ ASKING ───────▶ STREAMING
  *      │   ▲                                    │                │
- *      │   └── not there yet, but a Register    │                │
- *      │       call waits                       │                │
+ *      │   └── not there yet, and dialled       │                │
+ *      │       patiently                        │                │
  *      └────────────────────────────────────────┴────────────────┴──▶ lost and freed
  *
  * WAITING waits for its timer, ASKING for GetDevicePluginOptions, STREAMING for lists.
@@ -28,6 +28,18 @@
 #define PLUGIN_DIAL_MS_MAX 10000
 /* How long it may take to answer GetDevicePluginOptions. The kubelet sets no bound. */
 #define PLUGIN_OPTIONS_MS_MAX 10000
+
+/* By what is known of a plugin. */
+enum plugin_dial {
+    /* It registers when it listens. */
+    PLUGIN_DIAL_ONCE,
+    /* It has registered, and may not do so once more. If it does not listen it is dialled again, for
+     * PLUGIN_DIAL_MS_MAX. */
+    PLUGIN_DIAL_PATIENTLY,
+    /* It registers just now. As patiently; and if it does not answer it is lost: any other one is
+     * asked until it is closed. */
+    PLUGIN_DIAL_REGISTERING,
+};
 
 struct plugin_clients;
 
@@ -58,17 +70,15 @@ struct plugin_clients *plugin_clients_new(uv_loop_t *loop, const char *plugin_di
 /*
  * Connects to the socket `socket_name` in the plugin directory, or to one whose absolute path that
  * is (plugin_socket.h); it must be owned and served by root or by `uid`; options() and list()
- * follow, at the end lost(). `patient`: one that has registered just now. If it does not listen yet
- * it is dialled again, for PLUGIN_DIAL_MS_MAX, and if it does not answer it is lost; any other one
- * is asked until it is closed. `endpoint` is the caller's number, not in use.
+ * follow, at the end lost(). `endpoint` is the caller's number, not in use.
  */
 void plugin_clients_open(struct plugin_clients *clients, uint64_t endpoint, const char *socket_name,
-                         uid_t uid, bool patient);
+                         uid_t uid, enum plugin_dial dial);
 
 /* Ends the endpoint and its calls without any callback. One that is gone is ignored. Of one that
- * was not dialled patiently, since it had yet to register, the stream is listened to as before
- * where another is opened at the same socket at once, as long as there is one: that is list() of
- * the other, if the same process serves it. */
+ * did not register when it was dialled, the stream is listened to as before where another is opened
+ * at the same socket at once, as long as there is one: that is list() of the other, if the same
+ * process serves it. */
 void plugin_clients_close(struct plugin_clients *clients, uint64_t endpoint);
 
 /*

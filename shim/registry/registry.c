@@ -312,13 +312,30 @@ bool registry_peer(const struct registry *r, uint64_t registration, uid_t *uid)
     return false;
 }
 
+static bool is_at(const struct candidate *c, const char *endpoint)
+{
+    return c->endpoint && strcmp(c->endpoint, endpoint) == 0;
+}
+
 bool registry_has_endpoint(const struct registry *r, const char *endpoint)
 {
     const struct candidate *c;
 
     LIST_FOREACH(c, &r->candidates, entry)
     {
-        if (c->endpoint && strcmp(c->endpoint, endpoint) == 0)
+        if (is_at(c, endpoint))
+            return true;
+    }
+    return false;
+}
+
+bool registry_waits_at(const struct registry *r, const char *endpoint)
+{
+    const struct candidate *c;
+
+    LIST_FOREACH(c, &r->candidates, entry)
+    {
+        if (!c->answered && is_at(c, endpoint))
             return true;
     }
     return false;

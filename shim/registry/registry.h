@@ -61,8 +61,9 @@ void registry_refuse(struct registry *registry, uint64_t registration, const cha
 /* Who serves the socket of a registration that is pending or was a success; false: it is over. */
 bool registry_peer(const struct registry *registry, uint64_t registration, uid_t *uid)
     __attribute__((warn_unused_result));
-/* Whether there is such a registration with this endpoint. */
+/* Whether there is such a registration with this endpoint, and whether it is pending. */
 bool registry_has_endpoint(const struct registry *registry, const char *endpoint);
+bool registry_waits_at(const struct registry *registry, const char *endpoint);
 
 /* Why nobody can register, and since when (boot_now_ms()); NULL: they can. */
 const char *registry_trouble(const struct registry *registry, uint64_t *since_ms);

@@ -4,7 +4,6 @@ leads nowhere, who watches them sees nothing, and a plugin need not register ane
 import contextlib
 import ctypes
 import os
-import queue
 import signal
 import socket
 import sqlite3
@@ -18,7 +17,7 @@ import pytest
 from asking import by_annotation
 from feed import Feed
 from kept_shim import kept_shim
-from plugin import Plugin, PluginProcess, never
+from plugin import OneChannelPlugin, Plugin, PluginProcess, never
 from shim import accepts, locked
 from supervisor import NAME_THAT_TAKES_ALL, Supervisor
 from waiting import GENEROUS_S, wait_until
@@ -153,32 +152,6 @@ def test_a_plugin_that_is_not_roots_is_dialled_again(kept, closing):
         kept.kill()
         kept.start()
         kept.wait_log("2 of 2 devices healthy", count)
-
-
-class OneChannelPlugin(Plugin):
-    """As those in Go are written: each ListAndWatch waits at one channel, which serves who came first, and none
-    looks whether its caller is still there."""
-
-    def __init__(self, *args):
-        super().__init__(*args)
-        self._changes, self._over = queue.Queue(), False
-
-    def set_devices(self, devices):
-        self.devices = self._device_map(devices)
-        self._changes.put(None)
-
-    def stop(self):
-        self._over = True
-        for _ in range(64):
-            self._changes.put(None)
-        super().stop()
-        self._changes, self._over = queue.Queue(), False
-
-    def _list_and_watch(self, _request, _context):
-        changes = self._changes
-        yield self._list()
-        while changes.get() is None and not self._over:
-            yield self._list()
 
 
 def test_what_a_plugin_says_next_is_heard_after_a_death(kept, manager, closing):

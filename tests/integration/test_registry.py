@@ -11,7 +11,7 @@ import pytest
 
 from asking import by_token, envs
 from dra_driver import ALPHA, V1, V1BETA1, Driver, Registrar
-from plugin import Plugin
+from plugin import OneChannelPlugin, Plugin
 from protos import PLUGIN_REGISTRATION, RUNTIME, cri, pluginregistration
 from waiting import GENEROUS_S, wait_until
 
@@ -271,6 +271,29 @@ def test_device_plugin_that_names_the_kubelets_directory(runtime, shim, client, 
     plugin.wait_calls("ListAndWatch")
     client.create(client.run_pod("a"), "main", annotations=by_token(GPU, "g0"))
     assert envs(runtime.create_requests()[-1].config)["PLUGIN_DEVICES"] == "g0"
+
+
+def test_what_a_plugin_says_next_is_heard_after_its_restart(directory, shim, registry, closing, make_registrar):
+    """It is dialled once more before it has registered again; its first stream hears the next change."""
+    (directory / "p").mkdir()
+    plugin = closing(OneChannelPlugin(directory / "p", GPU, ["g0", "g1"]))
+    one = make_registrar(registry / "gpu-reg.sock", "DevicePlugin", GPU,
+                         endpoint=plugin.plugin_dir / plugin.endpoint, versions=["v1beta1"])
+    plugin.serve()
+    one.start()
+    one.wait_registered()
+    plugin.wait_calls("ListAndWatch")
+    plugin.stop()
+    plugin.serve()
+    plugin.wait_calls("ListAndWatch", 2)
+    shim.wait_log("2 of 2 devices healthy", 2)
+    one.stop()
+    one.statuses.clear()
+    one.start()
+    one.wait_registered()
+    plugin.wait_calls("ListAndWatch", 3)
+    plugin.set_devices({"g0": False, "g1": True})
+    shim.wait_log("1 of 2 devices healthy")
 
 
 @pytest.mark.parametrize("name, versions, words", [

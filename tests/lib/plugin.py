@@ -209,6 +209,32 @@ class Plugin:
             self._streams.discard(stream)
 
 
+class OneChannelPlugin(Plugin):
+    """As those in Go are written: each ListAndWatch waits at one channel, which serves who came first, and none
+    looks whether its caller is still there."""
+
+    def __init__(self, *args):
+        super().__init__(*args)
+        self._changes, self._over = queue.Queue(), False
+
+    def set_devices(self, devices):
+        self.devices = self._device_map(devices)
+        self._changes.put(None)
+
+    def stop(self):
+        self._over = True
+        for _ in range(64):
+            self._changes.put(None)
+        super().stop()
+        self._changes, self._over = queue.Queue(), False
+
+    def _list_and_watch(self, _request, _context):
+        changes = self._changes
+        yield self._list()
+        while changes.get() is None and not self._over:
+            yield self._list()
+
+
 class PluginProcess:
     """A plugin in a process of its own; `allocate` is "answer" or "die"; `uid`: the user that it is, which takes
     root, and whose capabilities it keeps."""

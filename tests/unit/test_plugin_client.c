@@ -155,11 +155,9 @@ static void serve(struct fixture *f)
     plugin_serve(&f->plugin, f->world, "gpu.sock");
 }
 
-enum patience { ONCE, PATIENTLY };
-
-static void dial(struct fixture *f, enum patience patience)
+static void dial(struct fixture *f, enum plugin_dial how)
 {
-    plugin_clients_open(f->clients, ENDPOINT, "gpu.sock", getuid(), patience == PATIENTLY);
+    plugin_clients_open(f->clients, ENDPOINT, "gpu.sock", getuid(), how);
 }
 
 /* With a stream. */
@@ -167,7 +165,7 @@ static void connect_plugin(struct fixture *f)
 {
     unsigned options = f->options;
 
-    dial(f, ONCE);
+    dial(f, PLUGIN_DIAL_ONCE);
     assert_int_equal(f->options, options);
     WAIT(f->world, f->options == options + 1 && f->plugin.stream);
 }
@@ -188,7 +186,7 @@ static void allocate(struct fixture *f, uint64_t call, uint64_t timeout_ms)
 static void register_once_dialled(struct fixture *f)
 {
     plugin_clients_close(f->clients, ENDPOINT);
-    dial(f, PATIENTLY);
+    dial(f, PLUGIN_DIAL_REGISTERING);
     WAIT(f->world, f->options == 2 && f->plugin.streams == 2);
 }
 
@@ -232,7 +230,7 @@ static void loses_a_plugin_whose_options_fail(void **state)
 
     f->plugin.options_code = RPC_INTERNAL;
     serve(f);
-    dial(f, PATIENTLY);
+    dial(f, PLUGIN_DIAL_REGISTERING);
     WAIT(f->world, f->losts == 1);
     assert_string_equal(f->reason,
                         "failed to get device plugin options: INTERNAL: the plugin says no");
@@ -247,7 +245,7 @@ static void who_does_not_register_is_asked_for_his_options_again(void **state)
 
     f->plugin.hold = true;
     serve(f);
-    dial(f, ONCE);
+    dial(f, PLUGIN_DIAL_ONCE);
     WAIT(f->world, f->plugin.held);
     f->plugin.hold = false;
     WAIT(f->world, f->options == 1 || f->losts == 1); /* PLUGIN_OPTIONS_MS_MAX */
@@ -261,7 +259,7 @@ static void loses_a_plugin_that_dies_at_its_options(void **state)
 
     f->plugin.hold = true;
     serve(f);
-    dial(f, PATIENTLY);
+    dial(f, PLUGIN_DIAL_REGISTERING);
     WAIT(f->world, f->plugin.held);
     plugin_stop(&f->plugin);
     WAIT(f->world, f->losts == 1);
@@ -273,12 +271,24 @@ static void waits_for_a_plugin_that_registers_before_it_listens(void **state)
 {
     struct fixture *f = *state;
 
-    dial(f, PATIENTLY);
+    dial(f, PLUGIN_DIAL_REGISTERING);
     world_settle(f->world);
     assert_int_equal(f->losts, 0);
     serve(f);
     WAIT(f->world, f->options == 1);
     assert_int_equal(f->losts, 0);
+}
+
+/* One that has registered by a socket of its own, which it may leave as it is. */
+static void waits_for_a_plugin_that_need_not_register_again(void **state)
+{
+    struct fixture *f = *state;
+
+    dial(f, PLUGIN_DIAL_PATIENTLY);
+    world_settle(f->world);
+    assert_int_equal(f->losts, 0);
+    serve(f);
+    WAIT(f->world, f->options == 1);
 }
 
 /* It has told the manager `state`, and more perhaps. */
@@ -370,7 +380,7 @@ static void waits_for_a_plugin_between_bind_and_listen(void **state)
     struct fixture *f = *state;
     int fd = bind_only(f);
 
-    dial(f, PATIENTLY);
+    dial(f, PLUGIN_DIAL_REGISTERING);
     world_settle(f->world);
     assert_int_equal(f->losts, 0);
     assert_int_equal(listen(fd, 1), 0);
@@ -385,13 +395,13 @@ static void dials_once_if_not_told_to_be_patient(void **state)
     char expected[128];
     int fd;
 
-    dial(f, ONCE);
+    dial(f, PLUGIN_DIAL_ONCE);
     WAIT(f->world, f->losts == 1);
     snprintf(expected, sizeof expected, "cannot connect to %s/gpu.sock: No such file or directory",
              f->world->dir);
     assert_string_equal(f->reason, expected);
     fd = bind_only(f);
-    dial(f, ONCE);
+    dial(f, PLUGIN_DIAL_ONCE);
     WAIT(f->world, f->losts == 2);
     assert_non_null(strstr(f->reason, "Connection refused"));
     close(fd);
@@ -408,7 +418,7 @@ static void takes_a_name_too_long_for_an_address(void **state)
     snprintf(name, sizeof name, "%0100d", 0);
     snprintf(path, sizeof path, "%s/%s", f->world->dir, name);
     assert_int_equal(rename(f->plugin.path, path), 0);
-    plugin_clients_open(f->clients, ENDPOINT, name, getuid(), false);
+    plugin_clients_open(f->clients, ENDPOINT, name, getuid(), PLUGIN_DIAL_ONCE);
     WAIT(f->world, f->options == 1);
     stop(f);
     assert_int_equal(unlink(path), 0);
@@ -424,7 +434,7 @@ static void refuses_what_is_no_socket(void **state)
     file = fopen(path, "w");
     assert_non_null(file);
     fclose(file);
-    plugin_clients_open(f->clients, ENDPOINT, "file", getuid(), true);
+    plugin_clients_open(f->clients, ENDPOINT, "file", getuid(), PLUGIN_DIAL_REGISTERING);
     WAIT(f->world, f->losts == 1);
     assert_non_null(strstr(f->reason, "it is no socket"));
     assert_int_equal(unlink(path), 0);
@@ -432,7 +442,7 @@ static void refuses_what_is_no_socket(void **state)
     serve(f);
     snprintf(path, sizeof path, "%s/link", f->world->dir);
     assert_int_equal(symlink("gpu.sock", path), 0);
-    plugin_clients_open(f->clients, ENDPOINT, "link", getuid(), true);
+    plugin_clients_open(f->clients, ENDPOINT, "link", getuid(), PLUGIN_DIAL_REGISTERING);
     WAIT(f->world, f->losts == 2);
     assert_non_null(strstr(f->reason, "it is a symlink; expected a socket"));
     assert_int_equal(unlink(path), 0);
@@ -446,11 +456,11 @@ static void refuses_a_strangers_socket(void **state)
         skip();
     serve(f);
     assert_int_equal(chown(f->plugin.path, 1234, 1234), 0);
-    plugin_clients_open(f->clients, ENDPOINT, "gpu.sock", 0, true);
+    plugin_clients_open(f->clients, ENDPOINT, "gpu.sock", 0, PLUGIN_DIAL_REGISTERING);
     WAIT(f->world, f->losts == 1);
     assert_non_null(strstr(f->reason, "it belongs to neither root nor the user who registered"));
     /* The user who registered may own it; it is served by root here, who may as well. */
-    plugin_clients_open(f->clients, ENDPOINT, "gpu.sock", 1234, true);
+    plugin_clients_open(f->clients, ENDPOINT, "gpu.sock", 1234, PLUGIN_DIAL_REGISTERING);
     WAIT(f->world, f->options == 1);
 }
 
@@ -484,7 +494,7 @@ static void any_allocation_for_a_plugin_may_fail(void **state)
     serve(f);
     do {
         f->options = f->losts = f->ends = 0;
-        dial(f, ONCE);
+        dial(f, PLUGIN_DIAL_ONCE);
         alloc_fail_at(++n);
         alloc_fail_enable(true);
         WAIT(f->world, f->options > 0 || f->losts > 0);
@@ -564,7 +574,7 @@ static void loses_a_plugin_that_says_at_once_that_its_time_is_over(void **state)
 
     f->plugin.options_code = RPC_DEADLINE_EXCEEDED;
     serve(f);
-    dial(f, ONCE);
+    dial(f, PLUGIN_DIAL_ONCE);
     WAIT(f->world, f->losts == 1);
     assert_string_equal(
         f->reason, "failed to get device plugin options: DEADLINE_EXCEEDED: the plugin says no");
@@ -676,22 +686,22 @@ static void close_may_come_at_any_step(void **state)
     struct fixture *f = *state;
 
     serve(f);
-    dial(f, PATIENTLY);
+    dial(f, PLUGIN_DIAL_REGISTERING);
     plugin_clients_close(f->clients, ENDPOINT); /* waiting */
-    dial(f, PATIENTLY);
+    dial(f, PLUGIN_DIAL_REGISTERING);
     uv_run(&f->world->loop, UV_RUN_NOWAIT);
     plugin_clients_close(f->clients, ENDPOINT); /* dialling */
     f->plugin.hold = true;
-    dial(f, PATIENTLY);
+    dial(f, PLUGIN_DIAL_REGISTERING);
     WAIT(f->world, f->plugin.held);
     plugin_clients_close(f->clients, ENDPOINT); /* asking */
     WAIT(f->world, !f->plugin.held);
     f->plugin.hold = false;
     f->close_in_options = true;
-    dial(f, PATIENTLY);
+    dial(f, PLUGIN_DIAL_REGISTERING);
     WAIT(f->world, f->options == 1);
     f->close_in_lost = true;
-    plugin_clients_open(f->clients, ENDPOINT, "nowhere.sock", getuid(), false);
+    plugin_clients_open(f->clients, ENDPOINT, "nowhere.sock", getuid(), PLUGIN_DIAL_ONCE);
     WAIT(f->world, f->losts == 1);
     stop(f);
     assert_int_equal(f->options, 1);
@@ -735,6 +745,19 @@ static void who_registers_elsewhere_has_his_first_stream_ended(void **state)
     assert_int_equal(f->lists, 0);
 }
 
+/* He was waited for, and heard, before his registration was. */
+static void who_registers_once_waited_for_is_heard_on_his_first_stream(void **state)
+{
+    struct fixture *f = *state;
+
+    serve(f);
+    dial(f, PLUGIN_DIAL_PATIENTLY);
+    WAIT(f->world, f->options == 1 && f->plugin.stream);
+    register_once_dialled(f);
+    world_settle(f->world);
+    assert_int_equal(f->plugin.streams_over, 0);
+}
+
 /* It is slow, and has threads for other calls: the streams that it has are in nobody's way. */
 static void who_answers_beside_a_slow_call_keeps_his_first_stream(void **state)
 {
@@ -766,7 +789,7 @@ static void goes_on_elsewhere_when_the_first_connection_is_lost(void **state)
     bytes_frame(goaway, NGHTTP2_GOAWAY, 0, 0, last_stream_is_0, sizeof last_stream_is_0);
     raw->greeting = greeting;
     raw_listen(raw, f->world);
-    plugin_clients_open(f->clients, ENDPOINT, name, getuid(), false);
+    plugin_clients_open(f->clients, ENDPOINT, name, getuid(), PLUGIN_DIAL_ONCE);
     WAIT(f->world, raw->request_whole);
     assert_int_equal(unlink(f->world->path), 0);
     plugin_serve(&f->plugin, f->world, name);
@@ -803,6 +826,7 @@ int main(void)
         TEST(who_does_not_register_is_asked_for_his_options_again),
         TEST(loses_a_plugin_that_dies_at_its_options),
         TEST(waits_for_a_plugin_that_registers_before_it_listens),
+        TEST(waits_for_a_plugin_that_need_not_register_again),
         TEST(a_manager_that_is_busy_is_told_of_the_stream_later),
         TEST(a_manager_that_is_busy_is_told_of_who_has_registered),
         TEST(waits_for_a_plugin_between_bind_and_listen),
@@ -825,6 +849,7 @@ int main(void)
         TEST(endpoints_of_one_socket_are_separate),
         TEST(who_registers_once_dialled_has_his_calls_taken_back),
         TEST(who_registers_elsewhere_has_his_first_stream_ended),
+        TEST(who_registers_once_waited_for_is_heard_on_his_first_stream),
         TEST(who_answers_beside_a_slow_call_keeps_his_first_stream),
         TEST(goes_on_elsewhere_when_the_first_connection_is_lost),
     };

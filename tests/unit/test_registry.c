@@ -129,6 +129,7 @@ static void a_driver(void **state)
     assert_true(f.number & REGISTRY_NUMBER_BIT);
     assert_true(registry_has_endpoint(f.registry, "/run/dra.sock"));
     assert_false(registry_has_endpoint(f.registry, "/run/other.sock"));
+    assert_false(registry_waits_at(f.registry, "/run/dra.sock"));
     assert_true(registry_peer(f.registry, f.number, &uid));
     assert_int_equal(uid, getuid());
     assert_false(registry_peer(f.registry, f.number + 1, &uid));
@@ -199,6 +200,8 @@ static void one_that_goes_unanswered_is_gone(void **state)
     f.later = true;
     serve(&f);
     WAIT(f.world, f.number != 0);
+    assert_true(registry_waits_at(f.registry, "/run/dra.sock"));
+    assert_false(registry_waits_at(f.registry, "/run/other.sock"));
     registering_close(&f.plugin);
     WAIT(f.world, f.gone == f.number);
     registry_answer(f.registry, f.number, NULL);
