@@ -55,15 +55,23 @@ static bool may_meet(const struct tasks *tasks, const char *driver, const struct
     return false;
 }
 
-/* Each is tried before anything else. One that failed is in the way of what may be the same
- * devices, or of any, as long as that is not known of both; unless it never had any, or the kubelet
- * has it in its books. What is not allocated may be in a moment. */
+/* A kubelet has one of a name at a time, and drivers go by that: they would take down what they have
+ * prepared since for the other one. */
+static bool has_name_of(const struct claim *owed, const struct claim *claim)
+{
+    return strcmp(owed->name, claim->name) == 0 &&
+           strcmp(owed->pod_namespace, claim->pod_namespace) == 0;
+}
+
+/* Each is tried before anything else. One that failed is in the way of its name, and of what may be
+ * the same devices, or of any, as long as that is not known of both; unless it never had any, or the
+ * kubelet has it in its books. What is not allocated may be in a moment. */
 static bool is_in_the_way(const struct tasks *tasks, const struct claim *owed,
                           const struct claim *claim)
 {
     const struct task *task = task_find(tasks, owed);
 
-    if (!task || !task->tried || task->phase != TASK_IDLE)
+    if (!task || !task->tried || task->phase != TASK_IDLE || has_name_of(owed, claim))
         return true;
     return may_be_had(tasks, owed) && !is_kept_in_books(tasks, task, claim) &&
            (task->in_use || claim->allocation.len == 0 || owed->devices.len == 0 ||

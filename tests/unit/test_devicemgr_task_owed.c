@@ -581,6 +581,32 @@ static void but_only_of_its_device_where_they_are_apart(void **state)
     }
 }
 
+/* One that was made anew: a driver may go by the name alone, and would take down what it has just
+ * prepared. */
+static void one_of_the_same_name_is_in_the_way_all_the_same(void **state)
+{
+    static const char *const OWED[] = {"gpu-0"}, *const OTHER[] = {"gpu-1"};
+    static const struct devicemgr_claim anew = {.pod_namespace = "ns", .name = "c1", .uid = "c2"};
+    struct world *w = *state;
+
+    c1_owed(w);
+    slice_told(w, (struct devicemgr_slice){"gpu-0", DRIVER, "p", OWED, 1, .apart = true});
+    slice_told(w, (struct devicemgr_slice){"s1", DRIVER, "p", OTHER, 1, .apart = true});
+    driver_connected(w, 1);
+    expect(w, "unprepare c1 *");
+    claim_failed(w, 13, "device is lost");
+    devicemgr_claim_prepare(w->mgr, w->now_ms, 7, DRIVER, &anew);
+    devicemgr_run(w->mgr);
+    claim_allocated(w, "c2", "p", "gpu-1");
+    expect_nothing(w);
+    pass(w, OWED_RETRY_MS_MIN);
+    expect(w, "unprepare c1 *");
+    claim_unprepared(w);
+    expect_stored(w, "commit -claim c1 *");
+    expect_stored(w, "commit claim c2 *");
+    expect(w, "prepare c2 *");
+}
+
 /* Of a pool with several whole devices and their parts: only what draws on the same counters. */
 static void nor_of_what_draws_on_other_counters(void **state)
 {
@@ -952,6 +978,7 @@ int main(void)
         CLAIMS_TEST(its_own_claim_is_unprepared_before_it_is_prepared_again),
         CLAIMS_TEST(one_that_fails_is_in_the_way_of_its_pool),
         CLAIMS_TEST(but_only_of_its_device_where_they_are_apart),
+        CLAIMS_TEST(one_of_the_same_name_is_in_the_way_all_the_same),
         CLAIMS_TEST(nor_of_what_draws_on_other_counters),
         CLAIMS_TEST(one_that_ends_its_driver_is_told_later),
         CLAIMS_TEST(one_that_may_have_others_is_in_the_way_of_all),
