@@ -58,9 +58,12 @@ static bool put_data(struct kept_socket *kept, struct h2_state *state, struct h2
 }
 
 /* And to a client that still sends, that nobody listens (RFC 9113 §8.1). */
-static void put_end(struct kept_socket *kept, struct h2_stream *stream)
+static void put_end(struct kept_socket *kept, const struct h2_state *state,
+                    struct h2_stream *stream)
 {
-    h2_put_status(kept, stream->id, stream->code, stream->text, !stream->headed);
+    const struct h2_words *words = &state->words[stream - state->streams];
+
+    h2_put_status(kept, stream->id, stream->code, words->text, !stream->headed);
     if (!stream->ended)
         h2_put_number(kept, NGHTTP2_RST_STREAM, stream->id, NGHTTP2_NO_ERROR);
     stream->phase = H2_NONE;
@@ -91,7 +94,7 @@ static bool pump_stream(struct kept_socket *kept, struct h2_state *state, struct
         return put_data(kept, state, stream);
     if (stream->phase != H2_FINISHED)
         return false;
-    put_end(kept, stream);
+    put_end(kept, state, stream);
     return true;
 }
 
@@ -131,14 +134,10 @@ uint8_t *h2_place(struct kept_socket *kept, size_t i)
     return kept_socket_area(kept, 2 * i + !state->streams[i].place);
 }
 
-static struct h2_stream *edit(struct kept_socket *kept, size_t i)
-{
-    return &((struct h2_state *)kept_socket_edit(kept))->streams[i];
-}
-
 void h2_answer(struct kept_socket *kept, size_t i, size_t bytes, bool finishes)
 {
-    struct h2_stream *stream = edit(kept, i);
+    struct h2_state *state = kept_socket_edit(kept);
+    struct h2_stream *stream = &state->streams[i];
 
     assert(stream->message_put == stream->message_bytes && bytes <= H2_MESSAGE_BYTES_MAX);
     stream->phase = H2_ANSWERING;
@@ -146,18 +145,22 @@ void h2_answer(struct kept_socket *kept, size_t i, size_t bytes, bool finishes)
     stream->message_bytes = (uint32_t)bytes;
     stream->message_put = 0;
     if (finishes)
-        h2_stream_finish(stream, RPC_OK, "");
+        h2_stream_finish(state, stream, RPC_OK, "");
     kept_socket_commit(kept);
 }
 
 void h2_finish(struct kept_socket *kept, size_t i, int code, const char *text)
 {
-    h2_stream_finish(edit(kept, i), code, text);
+    struct h2_state *state = kept_socket_edit(kept);
+
+    h2_stream_finish(state, &state->streams[i], code, text);
     kept_socket_commit(kept);
 }
 
 void h2_note(struct kept_socket *kept, size_t i, const void *note)
 {
-    memcpy(edit(kept, i)->note, note, H2_NOTE_BYTES_MAX);
+    struct h2_state *state = kept_socket_edit(kept);
+
+    memcpy(state->words[i].note, note, H2_NOTE_BYTES_MAX);
     kept_socket_commit(kept);
 }

@@ -18,11 +18,17 @@
 static const char PREFACE[] = NGHTTP2_CLIENT_MAGIC;
 #define PREFACE_BYTES NGHTTP2_CLIENT_MAGIC_LEN
 
-static size_t used(const void *user)
+static void copy(void *to_user, const void *from_user)
 {
-    const struct h2_state *state = user;
+    const struct h2_state *from = from_user;
+    struct h2_state *to = to_user;
 
-    return offsetof(struct h2_state, held) + state->block_bytes + state->frame_bytes;
+    memcpy(to, from, offsetof(struct h2_state, words));
+    for (size_t i = 0; i < H2_STREAMS_MAX; i++) {
+        if (from->streams[i].phase != H2_NONE)
+            to->words[i] = from->words[i];
+    }
+    memcpy(to->held, from->held, from->block_bytes + from->frame_bytes);
 }
 
 #define FIELD(tag, kind, field)                                                                    \
@@ -30,12 +36,13 @@ static size_t used(const void *user)
         tag, kind, (uint32_t)offsetof(struct h2_state, field),                                     \
             sizeof(((struct h2_state *)0)->field), 1, 0                                            \
     }
-#define STREAMS_FIELD(tag, kind, field)                                                            \
+#define ARRAY_FIELD(tag, kind, array, element, field)                                              \
     {                                                                                              \
-        tag, kind,                                                                                 \
-            (uint32_t)(offsetof(struct h2_state, streams) + offsetof(struct h2_stream, field)),    \
-            sizeof(((struct h2_stream *)0)->field), H2_STREAMS_MAX, sizeof(struct h2_stream)       \
+        tag, kind, (uint32_t)(offsetof(struct h2_state, array) + offsetof(struct element, field)), \
+            sizeof(((struct element *)0)->field), H2_STREAMS_MAX, sizeof(struct element)           \
     }
+#define STREAMS_FIELD(tag, kind, field) ARRAY_FIELD(tag, kind, streams, h2_stream, field)
+#define WORDS_FIELD(tag, kind, field) ARRAY_FIELD(tag, kind, words, h2_words, field)
 
 /* Each of them: what is not here does not go on to another release. */
 static const struct kept_field FIELDS[] = {
@@ -64,12 +71,12 @@ static const struct kept_field FIELDS[] = {
     STREAMS_FIELD(42, KEPT_NUMBER, message_bytes),
     STREAMS_FIELD(43, KEPT_NUMBER, message_put),
     STREAMS_FIELD(44, KEPT_NUMBER, window),
-    STREAMS_FIELD(45, KEPT_BYTES, text),
-    STREAMS_FIELD(46, KEPT_BYTES, note),
+    WORDS_FIELD(45, KEPT_BYTES, text),
+    WORDS_FIELD(46, KEPT_BYTES, note),
 };
 
 const struct kept_state H2_KEPT = {.bytes = sizeof(struct h2_state),
-                                   .used = used,
+                                   .copy = copy,
                                    .fields = FIELDS,
                                    .fields_len = sizeof FIELDS / sizeof FIELDS[0],
                                    .format = H2_FORMAT,
@@ -119,11 +126,13 @@ static struct h2_stream *stream_new(struct eating *eating)
     return NULL;
 }
 
-void h2_stream_finish(struct h2_stream *stream, int code, const char *text)
+void h2_stream_finish(struct h2_state *state, struct h2_stream *stream, int code, const char *text)
 {
+    struct h2_words *words = &state->words[stream - state->streams];
+
     stream->phase = H2_FINISHED;
     stream->code = (uint8_t)code;
-    snprintf(stream->text, sizeof stream->text, "%s", text);
+    snprintf(words->text, sizeof words->text, "%s", text);
 }
 
 /* ---- frames in ----
@@ -170,7 +179,7 @@ static uint32_t eat_data(struct eating *eating, const struct head *head, const u
         return 0; /* it was ended, and the client may not know yet */
     stream->received += head->length;
     if (stream->phase == H2_REQUEST && len > H2_MESSAGE_BYTES_MAX - stream->request_bytes)
-        h2_stream_finish(stream, RPC_RESOURCE_EXHAUSTED, "the request is too large");
+        h2_stream_finish(eating->state, stream, RPC_RESOURCE_EXHAUSTED, "the request is too large");
     if (stream->phase == H2_REQUEST && len > 0) {
         place = kept_socket_area(eating->kept, 2 * (size_t)(stream - eating->state->streams));
         if (!place)
@@ -178,7 +187,8 @@ static uint32_t eat_data(struct eating *eating, const struct head *head, const u
         if (place)
             memcpy(place + stream->request_bytes, at, len);
         else
-            h2_stream_finish(stream, RPC_RESOURCE_EXHAUSTED, "no memory for the request");
+            h2_stream_finish(eating->state, stream, RPC_RESOURCE_EXHAUSTED,
+                             "no memory for the request");
         stream->request_bytes += (uint32_t)len;
     }
     if (head->flags & NGHTTP2_FLAG_END_STREAM)
@@ -186,17 +196,17 @@ static uint32_t eat_data(struct eating *eating, const struct head *head, const u
     return 0;
 }
 
-static void request_begin(struct h2_stream *stream, const struct request_block *block,
-                          size_t methods)
+static void request_begin(struct h2_state *state, struct h2_stream *stream,
+                          const struct request_block *block, size_t methods)
 {
     stream->phase = H2_REQUEST;
     stream->encoding = (uint8_t)block->encoding;
     if (!block->post || !block->grpc)
-        h2_stream_finish(stream, RPC_INTERNAL, "no request of gRPC's");
+        h2_stream_finish(state, stream, RPC_INTERNAL, "no request of gRPC's");
     else if (block->method == methods)
-        h2_stream_finish(stream, RPC_UNIMPLEMENTED, "unknown method");
+        h2_stream_finish(state, stream, RPC_UNIMPLEMENTED, "unknown method");
     else if (block->encoding == MESSAGE_ENCODING_UNKNOWN)
-        h2_stream_finish(stream, RPC_UNIMPLEMENTED, "unknown grpc-encoding");
+        h2_stream_finish(state, stream, RPC_UNIMPLEMENTED, "unknown grpc-encoding");
     else
         stream->method = (uint8_t)block->method;
 }
@@ -213,7 +223,8 @@ static void eat_request(struct eating *eating, uint32_t id, bool ends,
         return;
     }
     *stream = (struct h2_stream){.id = id, .window = eating->state->initial};
-    request_begin(stream, block, eating->reader->paths_len);
+    eating->state->words[stream - eating->state->streams] = (struct h2_words){0};
+    request_begin(eating->state, stream, block, eating->reader->paths_len);
     if (ends)
         request_ended(stream);
 }
@@ -485,14 +496,15 @@ void h2_begin(struct kept_socket *kept)
     kept_socket_commit(kept);
 }
 
-static bool stream_sound(const struct h2_stream *stream, size_t methods)
+static bool stream_sound(const struct h2_stream *stream, const struct h2_words *words,
+                         size_t methods)
 {
     return stream->phase == H2_NONE ||
            (stream->phase <= H2_FINISHED && stream->method < methods && stream->place <= 1 &&
             stream->request_bytes <= H2_MESSAGE_BYTES_MAX &&
             stream->message_bytes <= H2_MESSAGE_BYTES_MAX &&
             stream->message_put <= stream->message_bytes &&
-            memchr(stream->text, '\0', sizeof stream->text));
+            memchr(words->text, '\0', sizeof words->text));
 }
 
 bool h2_can_go_on(const struct kept_socket *kept, size_t methods)
@@ -503,6 +515,6 @@ bool h2_can_go_on(const struct kept_socket *kept, size_t methods)
                  state->frame_bytes < H2_FRAME_HEAD_BYTES + H2_FRAME_BYTES_MAX;
 
     for (size_t i = 0; i < H2_STREAMS_MAX; i++)
-        sound = sound && stream_sound(&state->streams[i], methods);
+        sound = sound && stream_sound(&state->streams[i], &state->words[i], methods);
     return sound;
 }

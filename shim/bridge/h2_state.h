@@ -32,8 +32,10 @@
  * then, and the kubelet is registered with anew. */
 #define H2_FORMAT 2
 
-/* Calls at once: the kubelet has two or three open. */
-#define H2_STREAMS_MAX 32
+/* Calls at once: of a resource the kubelet has two or three open, of a DRA driver one for each pod
+ * that comes or goes, of which there are 110 by default, all of them behind a reboot, and the stream
+ * of its health. */
+#define H2_STREAMS_MAX 128
 /* What a client may put into one frame, HTTP/2's own smallest limit; and into a header block. */
 #define H2_FRAME_BYTES_MAX 16384
 #define H2_FRAME_HEAD_BYTES 9
@@ -67,7 +69,12 @@ struct h2_stream {
     uint32_t received; /* and not credited */
     uint32_t message_bytes, message_put;
     int64_t window; /* the client's */
-    char text[H2_TEXT_BYTES_MAX];
+};
+
+/* Of a stream, apart from it: where there is none they say nothing, and where there has never been
+ * any they take no memory. */
+struct h2_words {
+    char text[H2_TEXT_BYTES_MAX];    /* FINISHED: gRPC's */
     uint8_t note[H2_NOTE_BYTES_MAX]; /* the answerer's own */
 };
 
@@ -84,6 +91,7 @@ struct h2_state {
     int64_t window;        /* the client's, of the connection */
     int64_t initial;       /* the client's, of new streams */
     struct h2_stream streams[H2_STREAMS_MAX];
+    struct h2_words words[H2_STREAMS_MAX]; /* of the stream in that place */
     uint8_t held[H2_BLOCK_BYTES_MAX + H2_FRAME_HEAD_BYTES + H2_FRAME_BYTES_MAX];
 };
 
@@ -126,7 +134,7 @@ bool h2_has_room(const struct kept_socket *kept);
 bool h2_can_go_on(const struct kept_socket *kept, size_t methods);
 
 /* Within a change: the call ends so once all of its message is put. `text` is copied, and cut. */
-void h2_stream_finish(struct h2_stream *stream, int code, const char *text);
+void h2_stream_finish(struct h2_state *state, struct h2_stream *stream, int code, const char *text);
 
 /* ---- a stream's answer, each one commit ---- */
 

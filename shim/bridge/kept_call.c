@@ -7,6 +7,9 @@
 #include "shim/bridge/kept_inside.h"
 #include "shim/rpc/message.h"
 
+/* What a message that is over may leave behind in its place: a connection's have 4 MiB together. */
+#define PLACE_BYTES_LEFT ((size_t)4 * 1024 * 1024 / H2_AREAS)
+
 _Static_assert(KEPT_NOTE_BYTES == H2_NOTE_BYTES_MAX, "a note is kept with its stream");
 
 /* ---- their end ---- */
@@ -24,7 +27,7 @@ static void let_go(struct kept_call *call)
 
 static bool is_large(const struct h2_stream *stream)
 {
-    return stream->request_bytes > KEPT_OUT_BYTES_MAX || stream->message_bytes > KEPT_OUT_BYTES_MAX;
+    return stream->request_bytes > PLACE_BYTES_LEFT || stream->message_bytes > PLACE_BYTES_LEFT;
 }
 
 /* A stream that sends one message after the other has what it is shown, which is another's to
@@ -261,7 +264,7 @@ bool kept_call_sent(const struct kept_call *call, const uint8_t *message, size_t
 
 const void *kept_call_note(const struct kept_call *call)
 {
-    return stream_of(call)->note;
+    return kept_state_of(call->connection)->words[index_of(call)].note;
 }
 
 void kept_call_set_note(struct kept_call *call, const void *note)

@@ -14,7 +14,7 @@
 struct kept_socket {
     int fds[KEPT_DESCRIPTORS];
     struct kept_memory memory;
-    size_t (*used)(const void *state);
+    void (*copy)(void *to, const void *from);
     bool editing;
 };
 
@@ -43,7 +43,7 @@ static struct kept_socket *kept_alloc(const struct kept_state *state)
 
     if (!kept)
         return NULL;
-    kept->used = state->used;
+    kept->copy = state->copy;
     for (size_t i = 0; i < KEPT_DESCRIPTORS; i++)
         kept->fds[i] = -1;
     return kept;
@@ -116,7 +116,10 @@ static struct kept_slot *edit(struct kept_socket *kept)
     to->written = from->written;
     to->out_len = from->out_len;
     memcpy(to->out, from->out, from->out_len);
-    memcpy(to->user, from->user, kept->used ? kept->used(from->user) : kept->memory.user_bytes);
+    if (kept->copy)
+        kept->copy(to->user, from->user);
+    else
+        memcpy(to->user, from->user, kept->memory.user_bytes);
     return to;
 }
 

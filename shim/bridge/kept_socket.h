@@ -57,7 +57,7 @@ struct kept_state {
     uint32_t format;
     const struct kept_field *fields;
     size_t fields_len;
-    size_t (*used)(const void *state); /* so many of the bytes count; NULL: all */
+    void (*copy)(void *to, const void *from); /* what counts of it; NULL: all */
     size_t areas;
     size_t area_bytes;
 };

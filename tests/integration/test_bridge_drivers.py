@@ -283,6 +283,21 @@ def test_a_call_waits_for_the_daemon(bridge, kubelet, feed):
     assert kubelet.deregistered == []
 
 
+def test_the_calls_of_all_pods_of_a_node_reach_the_daemon_at_once(bridge, kubelet, feed):
+    """As behind a reboot, when the driver comes later than they do: the daemon says what they wait for."""
+    kubelet.wait_registered(GPU)
+    feed.stop()
+    feed.workers, feed.drivers = 128, {GPU: BOTH}
+    release = threading.Event()
+    feed.claims = lambda *call: release.wait(GENEROUS_S) and prepared(*call)
+    feed.start()
+    uids = [f"c-{number}" for number in range(110)]
+    asked = [kubelet.begin(GPU, "NodePrepareResources", [claim(uid)]) for uid in uids]
+    wait_until(lambda: len(feed.asked) == len(uids), "all of them have come")
+    release.set()
+    assert all(one.result().claims[uid].devices for one, uid in zip(asked, uids))
+
+
 def test_a_daemon_that_has_just_started_withdraws_nothing_at_once(bridge, kubelet, feed):
     """It knows the driver, and has not reached it yet."""
     kubelet.wait_registered(GPU)

@@ -59,6 +59,7 @@ class FeedServer:
         self.claims = None
         self.health = []
         self.asked = []  # (method, claims' uids) that came
+        self.workers = 16  # calls that it serves at once, streams included
         self.reports = []
         self.prefers = []
         self.watches = 0
@@ -72,7 +73,7 @@ class FeedServer:
     def start(self):
         self.socket.parent.mkdir(exist_ok=True)
         self._server = grpc.server(
-            concurrent.futures.ThreadPoolExecutor(max_workers=16),
+            concurrent.futures.ThreadPoolExecutor(max_workers=self.workers),
             options=[("grpc.http2.max_ping_strikes", 0),  # the bridge asks whether it lives
                      ("grpc.max_send_message_length", -1),
                      ("grpc.max_receive_message_length", -1)])

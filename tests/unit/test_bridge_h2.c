@@ -617,29 +617,87 @@ static void calls_that_are_none_of_ours_are_refused(void **state)
     talk_fini(&talk);
 }
 
+/* Of so many calls from the so-many-th on, without their ends. */
+static void say_requests(struct talk *talk, unsigned from, unsigned len)
+{
+    char request[] = HEADERS("\4", "\1");
+
+    for (unsigned i = from; i < from + len; i++) {
+        request[7] = (char)((2 * i + 1) >> 8);
+        request[8] = (char)(2 * i + 1);
+        say(talk, request, sizeof request - 1);
+    }
+}
+
 static void more_calls_than_there_is_room_for_are_refused(void **state)
 {
     static struct talk talk;
-    char request[] = HEADERS("\4", "\1");
     size_t at, len;
 
     (void)state;
     talk_init(&talk);
-    for (uint8_t i = 0; i < H2_STREAMS_MAX; i++) {
-        request[8] = (char)(2 * i + 1);
-        say(&talk, request, sizeof request - 1);
-    }
+    say_requests(&talk, 0, H2_STREAMS_MAX);
     assert_int_equal(talk.len, 0);
-    request[8] = 2 * H2_STREAMS_MAX + 1;
-    say(&talk, request, sizeof request - 1);
+    say_requests(&talk, H2_STREAMS_MAX, 1);
     at = frame_at(&talk, NGHTTP2_RST_STREAM, &len);
     assert_int_equal(talk.got[at + 3], NGHTTP2_REFUSED_STREAM);
     talk.len = 0;
     SAY(&talk, "\0\0\4\3\0\0\0\0\1\0\0\0\x8"); /* the client ends the first */
-    request[8] = 2 * H2_STREAMS_MAX + 3;
-    say(&talk, request, sizeof request - 1);
+    say_requests(&talk, H2_STREAMS_MAX + 1, 1);
     assert_int_equal(talk.len, 0);
     talk_fini(&talk);
+}
+
+/* 0, and the talk goes on there; or a negative errno. */
+static int go_on_as(struct talk *talk, const struct kept_state *release)
+{
+    struct kept_socket *next;
+    int fds[KEPT_DESCRIPTORS], err;
+
+    for (int i = 0; i < KEPT_DESCRIPTORS; i++)
+        fds[i] = dup(kept_socket_fd(talk->kept, (enum kept_descriptor)i));
+    err = kept_socket_resume(fds, release, &next);
+    for (int i = 0; err && i < KEPT_DESCRIPTORS; i++)
+        close(fds[i]);
+    if (err)
+        return err;
+    kept_socket_settled(next);
+    kept_socket_free(talk->kept);
+    talk->kept = next;
+    return 0;
+}
+
+/* A release that has room for fewer takes what it has room for. */
+static void a_release_with_fewer_goes_on_with_as_many(void **state)
+{
+    enum { FEWER = 32 };
+    static const uint8_t note[H2_NOTE_BYTES_MAX] = "noted";
+    struct kept_state fewer = H2_KEPT;
+    struct kept_field *fields = calloc(fewer.fields_len, sizeof *fields);
+    static struct talk talk;
+    const struct h2_state *is;
+
+    (void)state;
+    memcpy(fields, fewer.fields, fewer.fields_len * sizeof *fields);
+    for (size_t i = 0; i < fewer.fields_len; i++) {
+        if (fields[i].count == H2_STREAMS_MAX)
+            fields[i].count = FEWER;
+    }
+    fewer.fields = fields;
+    fewer.areas = 2 * FEWER;
+    talk_init(&talk);
+    say_requests(&talk, 0, FEWER);
+    h2_note(talk.kept, FEWER - 1, note);
+    assert_int_equal(go_on_as(&talk, &fewer), 0);
+    assert_int_equal(go_on_as(&talk, &H2_KEPT), 0);
+    assert_true(h2_can_go_on(talk.kept, PATHS_LEN));
+    is = kept_socket_state(talk.kept);
+    assert_int_equal(is->streams[FEWER - 1].id, 2 * FEWER - 1);
+    assert_memory_equal(is->words[FEWER - 1].note, note, sizeof note);
+    say_requests(&talk, FEWER, 1);
+    assert_int_equal(go_on_as(&talk, &fewer), -ESTALE);
+    talk_fini(&talk);
+    free(fields);
 }
 
 static void answers_keep_to_the_client_s_windows(void **state)
@@ -703,6 +761,7 @@ int main(void)
         cmocka_unit_test(a_client_that_lowers_its_header_table_is_told_so),
         cmocka_unit_test(calls_that_are_none_of_ours_are_refused),
         cmocka_unit_test(more_calls_than_there_is_room_for_are_refused),
+        cmocka_unit_test(a_release_with_fewer_goes_on_with_as_many),
         cmocka_unit_test(answers_keep_to_the_client_s_windows),
         cmocka_unit_test(what_has_come_is_credited),
         cmocka_unit_test(killed_between_any_two_steps_each_call_is_answered_once),
