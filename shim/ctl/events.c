@@ -24,6 +24,7 @@ struct reading {
     bool heard;          /* the daemon has said something */
     uint64_t after;      /* the last one's id */
     bool follows;        /* each is written as it comes */
+    bool full;           /* who reads takes nothing just now */
     int err;             /* of that; 0: all was taken */
 };
 
@@ -169,13 +170,16 @@ static void write_event(struct reading *reading, const Control__V1__Event *event
     free(text);
 }
 
-/* Who follows has enough when nobody takes what is written. */
+/* Who follows has enough when nobody takes what is written, for good or just now. */
 static bool on_response(void *user, const ProtobufCMessage *message)
 {
     const Control__V1__EventsResponse *response = (const void *)message;
     struct reading *reading = user;
 
     reading->heard = true;
+    reading->full = reading->follows && !show_is_taken(0);
+    if (reading->full)
+        return false;
     if (response->anew)
         reading->after = 0;
     if (response->missed > 0)
@@ -216,7 +220,8 @@ static bool request_of(const struct command_run *run, Control__V1__EventsRequest
 }
 
 /* Until somebody ends it, or nobody reads it. A daemon that restarts is not the end, one that refuses
- * is. */
+ * is. While who reads takes his time, as a pager, nobody answers the daemon's pings: so nothing is
+ * asked for meanwhile (client_rest()), and what was not written comes again. */
 static bool follow(const struct command_run *run, Control__V1__EventsRequest *request,
                    struct client_failure *failure)
 {
@@ -228,8 +233,11 @@ static bool follow(const struct command_run *run, Control__V1__EventsRequest *re
         request->after = reading.after;
         if (client_listen(run->client, CONTROL_EVENTS, &request->base,
                           &control__v1__events_response__descriptor, 0, on_response, &reading,
-                          failure))
+                          failure)) {
+            if (reading.full)
+                (void)show_is_taken(-1);
             continue;
+        }
         if (failure->code != RPC_UNAVAILABLE || (first && !reading.heard))
             return false;
         first = false;

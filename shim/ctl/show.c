@@ -41,6 +41,13 @@ bool show_is_unread(void)
     return poll(&out, 1, 0) == 1 && out.revents & POLLERR;
 }
 
+bool show_is_taken(int wait_ms)
+{
+    struct pollfd out = {.fd = STDOUT_FILENO, .events = POLLOUT};
+
+    return poll(&out, 1, wait_ms) == 1;
+}
+
 void show_put(const struct show *show, const char *text)
 {
     put_printable(show->out, text);

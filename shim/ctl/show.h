@@ -36,6 +36,10 @@ int show_write_out(const char *text);
 /* Nobody reads the pipe that stdout is any more: also told while nothing is written. */
 bool show_is_unread(void);
 
+/* Whether a line is taken at once, as by a pipe that has room for 4096 bytes (pipe(7)), or nobody
+ * takes one any more. `wait_ms` -1: once that is so. */
+bool show_is_taken(int wait_ms);
+
 /* Words of peers: a terminal is told nothing by them. */
 void show_put(const struct show *show, const char *text);
 

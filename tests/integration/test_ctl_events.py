@@ -316,6 +316,27 @@ def test_following_ends_when_its_reader_has_enough(at_work, make_client, form, m
         following.stderr.close()
 
 
+def test_who_reads_may_take_his_time(at_work, make_client):
+    """As a pager. A client that is silent for so long hangs, for the daemon (CONTROL_PINGS_MS)."""
+    client = make_client(at_work)
+    pod = client.run_pod("web")
+    for number in range(200):  # more than a pipe holds
+        with refused(grpc.StatusCode.FAILED_PRECONDITION):
+            client.create(pod, f"{number}-{'x' * 250}", annotations=by_token(GPU, "g0"))
+    wait_until(lambda: events(at_work)[-1]["id"] == 200, "all are told of")
+    with subprocess.Popen([CTL, "events", "-f", "-o", "json", "-s", at_work.control],
+                          stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as following:
+        try:
+            time.sleep(17)
+            ids = [json.loads(following.stdout.readline())["id"] for _ in range(200)]
+            refuse_one(client, "another")
+            ids.append(json.loads(following.stdout.readline())["id"])
+        finally:
+            following.kill()
+        assert (ids, following.stderr.read()) == (list(range(1, 202)), "")
+    assert "hangs" not in at_work.log()
+
+
 def test_following_ends_when_the_disk_is_full(at_work, make_client):
     refuse_one(make_client(at_work), "pod-0")
     with open("/dev/full", "wb") as full:
