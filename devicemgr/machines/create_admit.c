@@ -103,17 +103,27 @@ static bool read_markers(const struct state *state, struct demand *demand,
     return true;
 }
 
-/* The scheduler gives them away: who asks here would have what it may give to another, but for who
- * has it since before that, as far as it is known who does. */
+/* Whether a container of the pod has some of the resource, and not by a claim. */
+static bool has_own(const struct state *state, const struct demand *demand, const char *resource)
+{
+    const struct allocation *a = allocations_of_pod(&state->allocations, demand->pod_uid);
+
+    while (a && (a->claimed || strcmp(a->resource, resource) != 0))
+        a = a->pod_next;
+    return a != NULL;
+}
+
+/* The scheduler gives them away: who asks here would have what it may give to another, but for the
+ * pod that has some since before that, as far as it is known who does. */
 static bool is_published(const struct state *state, const struct demand *demand, struct text *error)
 {
     const struct request *request = &demand->request;
 
     for (size_t i = 0; i < request->len && !state->unread; i++) {
         const struct request_item *item = &request->items[i];
-        const struct allocation *has = allocations_demanded(&state->allocations, demand, i);
 
-        if (item->token || (has && !has->claimed) || !state_settings_of(state, item->resource)->dra)
+        if (item->token || has_own(state, demand, item->resource) ||
+            !state_settings_of(state, item->resource)->dra)
             continue;
         text_add(error, "resource %s is asked for by ResourceClaims on this node", item->resource);
         return true;

@@ -1,10 +1,27 @@
 #include "devicemgr/rules/pool.h"
 
+#include <string.h>
+
 #include "devicemgr/rules/holders.h"
 #include "devicemgr/rules/kept_back.h"
 #include "devicemgr/rules/tainted.h"
 
 #include "devicemgr/rules/rule.h"
+
+/* Whether the pod has the device, and not by a claim. */
+static bool is_own(const struct state *state, const struct wanted *wanted, const char *id)
+{
+    const struct owners *holders =
+        allocations_holders(&state->allocations, wanted->want->resource, id);
+    bool own = false;
+
+    for (size_t i = 0; i < owners_len(holders) && !own; i++) {
+        const struct allocation *holder = holders->v[i];
+
+        own = !holder->claimed && strcmp(holder->pod_uid, wanted->demand->pod_uid) == 0;
+    }
+    return own;
+}
 
 struct pool pool_fill(const struct state *state, const struct wanted *wanted)
 {
@@ -15,7 +32,8 @@ struct pool pool_fill(const struct state *state, const struct wanted *wanted)
         const struct device *device = &devices->items[i];
         bool reused;
 
-        if (!holders_none(state, wanted, device->id, &reused))
+        if (!holders_none(state, wanted, device->id, &reused) ||
+            (wanted->settings->dra && !is_own(state, wanted, device->id)))
             continue;
         pool.free++;
         if (!device->healthy)

@@ -1,5 +1,6 @@
 /*
- * The devices of a resource that are free for a pod.
+ * The devices of a resource that are free for a pod. Of one that is published for claims, whose
+ * others the scheduler gives away, those that it has besides.
  */
 #ifndef DEVICEMGR_RULES_POOL_H
 #define DEVICEMGR_RULES_POOL_H

@@ -24,15 +24,15 @@ static struct look refuse_exhausted(const struct wanted *wanted, const struct po
                                     .all = devices->len}};
 }
 
-/* What it had, since before that, is not its own any more. */
+/* What its pod has since before that it may have. */
 static struct look refuse_published(const struct wanted *wanted)
 {
-    return (struct look){
-        .step = LOOK_REFUSE,
-        .reason = {.kind = REASON_REQUEST_UNREADABLE,
-                   .resource = wanted->want->resource,
-                   .words = "another container has what it had, and others are given away by "
-                            "ResourceClaims on this node"}};
+    return (struct look){.step = LOOK_REFUSE,
+                         .reason = {.kind = REASON_REQUEST_UNREADABLE,
+                                    .resource = wanted->want->resource,
+                                    .words = "its pod has too few of its own that are free, and "
+                                             "others are given away by ResourceClaims on this "
+                                             "node"}};
 }
 
 /* The plugin is asked only if its answer can make a difference. */
@@ -69,7 +69,8 @@ static struct look choose_from(const struct state *state, const struct wanted *w
     if (!usable && (wanted->resource->devices.len == 0 || pool->free >= count))
         return usable_away(wanted->resource, &wanted->want->ids); /* which names none */
     if (pool->free < count)
-        return refuse_exhausted(wanted, pool, usable);
+        return wanted->settings->dra ? refuse_published(wanted)
+                                     : refuse_exhausted(wanted, pool, usable);
     if (pool->len < count && pool->len + pool->kept_back.len >= count)
         return kept_back_too_few(state, wanted, pool->len, &pool->kept_back);
     if (pool->len < count && pool->len + pool->kept_back.len + pool->tainted.len >= count)
@@ -92,8 +93,6 @@ static struct look choose(const struct state *state, const struct wanted *wanted
 
     if (!wanted->resource)
         return usable_unknown(state, wanted->want);
-    if (wanted->settings->dra)
-        return refuse_published(wanted);
     look = holders_listed(state, wanted);
     if (look.step == LOOK_GO)
         look = holders_of_pod(state, wanted, &answer->checks);

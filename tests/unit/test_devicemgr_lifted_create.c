@@ -555,6 +555,86 @@ static void who_has_it_by_annotation_goes_on(void **state)
     expect_with(w, "verdict 13 refused 3", "is asked for by ResourceClaims", NULL);
 }
 
+/* u1's "init" has had g0 of g0 and g1 by annotation; the settings say so since then. */
+static void published_behind_init(struct world *w, struct devicemgr_resource_settings *own)
+{
+    w->settings.annotations = true;
+    own->hold_ms = HOLD_MS;
+    world_fresh_with(w, own);
+    gpus_up(w, "g0 g1");
+    container_chosen(w, 11, "u1", "init", GPU "=1", "g0");
+    container_removed(w, "c-u1-init");
+    ignore_all(w);
+    w->own.dra = true;
+    devicemgr_set_settings(w->mgr, w->now_ms, &w->settings);
+    devicemgr_run(w->mgr);
+    ignore_all(w);
+}
+
+/* An init container's is the whole pod's. */
+static void so_does_whom_it_is_handed_on_to(void **state)
+{
+    struct devicemgr_resource_settings own = world_settings_of(GPU);
+    struct world *w = *state;
+
+    published_behind_init(w, &own);
+    assert_true(create(w, 12, "u1", "main", NULL, GPU "=2"));
+    expect_with(w, "verdict 12 refused 3", "its pod has too few of its own", NULL);
+    container_chosen(w, 13, "u1", "main", GPU "=1", "g0");
+    ignore_all(w);
+    assert_true(create(w, 14, "u1", "side", NULL, GPU "=1"));
+    expect(w, "check c-u1-main");
+    container_checked(w, true);
+    expect_with(w, "verdict 14 refused 3", "its pod has too few of its own", NULL);
+}
+
+static void and_waits_for_it(void **state)
+{
+    struct devicemgr_resource_settings own = world_settings_of(GPU);
+    struct world *w = *state;
+
+    published_behind_init(w, &own);
+    plugin_list(w, w->endpoint, "g0! g1");
+    ignore_all(w);
+    assert_true(create(w, 12, "u1", "main", NULL, GPU "=1"));
+    expect_nothing(w);
+    plugin_list(w, w->endpoint, "g0 g1");
+    expect(w, "allocate g0 *");
+}
+
+/* What it has by a claim is given by that alone. */
+static void a_claim_s_device_is_not_handed_on(void **state)
+{
+    struct devicemgr_resource_settings own = world_settings_of(GPU);
+    struct world *w = *state;
+
+    published_behind_init(w, &own);
+    made(w, 12, "u1", "side", G1);
+    container_removed(w, "c-u1-side");
+    ignore_all(w);
+    assert_true(create(w, 13, "u1", "main", NULL, GPU "=2"));
+    expect_with(w, "verdict 13 refused 3", "its pod has too few of its own", NULL);
+    assert_true(create(w, 14, "u2", "main", NULL, GPU "=1"));
+    expect_with(w, "verdict 14 refused 3", "is asked for by ResourceClaims", NULL);
+}
+
+/* Nor is it told that it had some. */
+static void who_waits_for_one_gets_none(void **state)
+{
+    struct devicemgr_resource_settings own = world_settings_of(GPU);
+    struct world *w = *state;
+
+    w->settings.annotations = true;
+    world_fresh_with(w, &own);
+    gpus_up(w, "g0!");
+    assert_true(create(w, 11, "u1", "main", NULL, GPU "=1"));
+    expect_nothing(w);
+    w->own.dra = true;
+    devicemgr_set_settings(w->mgr, w->now_ms, &w->settings);
+    devicemgr_run(w->mgr);
+    expect_with(w, "verdict 11 refused 3", "its pod has too few of its own", NULL);
+}
+
 /* Others are the scheduler's to give. */
 static void but_gets_no_other_one(void **state)
 {
@@ -573,7 +653,7 @@ static void but_gets_no_other_one(void **state)
     assert_true(create(w, 13, "u1", "a", NULL, GPU "=1"));
     expect(w, "check c-u1-b");
     container_checked(w, true);
-    expect_with(w, "verdict 13 refused 3", "another container has what it had", NULL);
+    expect_with(w, "verdict 13 refused 3", "its pod has too few of its own", NULL);
 }
 
 /* The scheduler may have given the others to claims. */
@@ -939,6 +1019,10 @@ int main(void)
         lift_test(moved_back_it_is_unhealthy_while_claimed),
         lift_test(it_cannot_be_asked_for_by_annotation),
         lift_test(who_has_it_by_annotation_goes_on),
+        lift_test(so_does_whom_it_is_handed_on_to),
+        lift_test(and_waits_for_it),
+        lift_test(a_claim_s_device_is_not_handed_on),
+        lift_test(who_waits_for_one_gets_none),
         lift_test(but_gets_no_other_one),
         lift_test(what_a_pod_has_lost_is_not_replaced),
         lift_test(nor_is_it_refused_for_good_before_it_is_read),
