@@ -1,7 +1,6 @@
 /*
  * What the plugins are asked for a create, and what they answer.
  */
-#include <stdio.h>
 #include <string.h>
 
 #include "devicemgr/machines/create.h"
@@ -127,22 +126,21 @@ static void keep_answer(struct creates *creates, struct create *create, const st
         allocation_set_fresh(allocation, options_copy(answer), call->generation);
 }
 
+/* One container is asked for. Of several answers the first counts, as with a kubelet: Akri has one
+ * for each device. */
 void creates_allocated(struct creates *creates, uint64_t number, int code, const char *message,
                        const V1beta1__AllocateResponse *response)
 {
     struct call *call = calls_take(creates->calls, number, CALL_ALLOCATE);
     struct create *create;
-    char answers[64];
 
     if (!call)
         return;
     create = answered(creates, call);
     if (code != CODE_OK) {
         fail_with(creates, create, call, code, message);
-    } else if (response->n_container_responses != 1) {
-        snprintf(answers, sizeof answers, "it answered for %zu containers instead of one",
-                 response->n_container_responses);
-        fail(creates, create, call, REASON_CALL_FAILED, answers);
+    } else if (response->n_container_responses == 0) {
+        fail(creates, create, call, REASON_CALL_FAILED, "it answered for no container");
     } else if (!options_are_text(response->container_responses[0])) {
         fail(creates, create, call, REASON_CALL_FAILED, "its answer is not all UTF-8");
     } else {
@@ -179,7 +177,7 @@ void creates_preferred(struct creates *creates, uint64_t number, int code,
     create = answered(creates, call);
     item = &create->demand.request.items[call->item];
     item->prefer = PREFER_ANSWERED;
-    if (code == CODE_OK && response->n_container_responses == 1)
+    if (code == CODE_OK && response->n_container_responses > 0)
         note_preferred(call, &item->preferred, response->container_responses[0]);
     call_free(call);
 }

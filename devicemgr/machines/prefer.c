@@ -320,7 +320,7 @@ bool prefers_answered(struct prefers *prefers, uint64_t call, int code,
         return false;
     if (code == CODE_DEADLINE_EXCEEDED)
         rest(prefers->state, prefer);
-    if (code != CODE_OK || response->n_container_responses != 1) {
+    if (code != CODE_OK || response->n_container_responses == 0) {
         answer_own(prefers, prefer);
         return true;
     }

@@ -19,7 +19,7 @@ enum outcome {
     OUTCOME_GOOD,
     OUTCOME_ERROR,
     OUTCOME_EMPTY, /* an answer for no container */
-    OUTCOME_TWO,   /* or for two */
+    OUTCOME_TWO,   /* or for two, of which the first counts */
     OUTCOME_DIES,
     OUTCOME_TIMEOUT,
     OUTCOME_LEN,
@@ -106,15 +106,18 @@ static void answer_allocate(struct world *w, const struct plugin_call *call, siz
 {
     V1beta1__AllocateResponse response = V1BETA1__ALLOCATE_RESPONSE__INIT;
     V1beta1__ContainerAllocateResponse *options = make_options(w, resource, call->ids);
-    V1beta1__ContainerAllocateResponse *both[] = {options, options};
+    V1beta1__ContainerAllocateResponse *second = answer_options_new();
+    V1beta1__ContainerAllocateResponse *both[] = {options, second};
 
+    add_env(second, "SECOND", resource);
     response.container_responses = both;
-    response.n_container_responses = outcome == OUTCOME_GOOD ? 1 : outcome == OUTCOME_TWO ? 2 : 0;
-    w->shim.net.answers[w->shim.net.answers_len - 1].none = outcome != OUTCOME_GOOD;
+    response.n_container_responses = outcome == OUTCOME_TWO ? 2 : outcome == OUTCOME_GOOD;
+    w->shim.net.answers[w->shim.net.answers_len - 1].none = outcome == OUTCOME_EMPTY;
     world_note(w, "plugin %zu: Allocate of %x answered, serial %zu", resource, call->ids,
                w->shim.net.answers_len);
     devicemgr_allocated(w->shim.core, shim_now_ms(w), call->number, 0, NULL, &response);
     answer_options_free(options);
+    answer_options_free(second);
 }
 
 /* Any ids: the advice may be nonsense. */
@@ -161,6 +164,11 @@ static void answer_failed(struct world *w, const struct plugin_call *call, int c
     }
 }
 
+static bool is_good(enum outcome outcome)
+{
+    return outcome == OUTCOME_GOOD || outcome == OUTCOME_TWO;
+}
+
 static void call_ends(struct world *w, uint64_t number, uint64_t incarnation_and_outcome)
 {
     struct plugin_call *slot = find_call(w, number), call;
@@ -176,11 +184,11 @@ static void call_ends(struct world *w, uint64_t number, uint64_t incarnation_and
     }
     call = *slot;
     *slot = (struct plugin_call){0};
-    if (outcome != OUTCOME_GOOD)
+    if (!is_good(outcome))
         count_add(outcome == OUTCOME_TIMEOUT ? COUNT_CALL_LATE : COUNT_CALL_FAILED);
     if (outcome == OUTCOME_TIMEOUT)
         w->shim.net.late_ms[c->resource] = w->now_ms;
-    else if (outcome != OUTCOME_GOOD)
+    else if (!is_good(outcome))
         w->shim.net.failed_ms[c->resource] = w->now_ms;
     if (outcome == OUTCOME_TIMEOUT)
         answer_failed(w, &call, CODE_DEADLINE_EXCEEDED);

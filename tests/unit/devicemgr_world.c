@@ -839,15 +839,20 @@ static void option_add(V1beta1__ContainerAllocateResponse *options, char *word)
 void allocated(struct world *w, const char *text)
 {
     V1beta1__AllocateResponse response = V1BETA1__ALLOCATE_RESPONSE__INIT;
-    V1beta1__ContainerAllocateResponse *options = options_new();
+    V1beta1__ContainerAllocateResponse *options[] = {options_new(), options_new()};
     char *words = strdup(text), *rest = NULL;
 
-    for (char *word = strtok_r(words, " ", &rest); word; word = strtok_r(NULL, " ", &rest))
-        option_add(options, word);
     response.n_container_responses = 1;
-    response.container_responses = &options;
+    response.container_responses = options;
+    for (char *word = strtok_r(words, " ", &rest); word; word = strtok_r(NULL, " ", &rest)) {
+        if (strcmp(word, "|") == 0)
+            response.n_container_responses = 2;
+        else
+            option_add(options[response.n_container_responses - 1], word);
+    }
     devicemgr_allocated(w->mgr, w->now_ms, w->call, 0, NULL, &response);
-    options_free(options);
+    options_free(options[0]);
+    options_free(options[1]);
     free(words);
     devicemgr_run(w->mgr);
 }
@@ -870,14 +875,18 @@ void preferred(struct world *w, const char *ids)
     V1beta1__PreferredAllocationResponse response = V1BETA1__PREFERRED_ALLOCATION_RESPONSE__INIT;
     V1beta1__ContainerPreferredAllocationResponse one =
         V1BETA1__CONTAINER_PREFERRED_ALLOCATION_RESPONSE__INIT;
-    V1beta1__ContainerPreferredAllocationResponse *list[] = {&one};
-    char *words = strdup(ids), *rest = NULL;
+    V1beta1__ContainerPreferredAllocationResponse more = one, *list[] = {&one, &more};
+    char *words = strdup(ids), *bar = strchr(words, '|'), *rest = NULL;
 
+    response.container_responses = list;
+    response.n_container_responses = bar ? 2 : 1;
+    if (bar)
+        *bar++ = '\0';
+    more.deviceids = &bar;
+    more.n_deviceids = bar ? 1 : 0;
     one.deviceids = calloc(strlen(ids) + 1, sizeof *one.deviceids);
     for (char *word = strtok_r(words, ",", &rest); word; word = strtok_r(NULL, ",", &rest))
         one.deviceids[one.n_deviceids++] = word;
-    response.container_responses = list;
-    response.n_container_responses = 1;
     devicemgr_preferred(w->mgr, w->now_ms, w->call, 0, NULL, &response);
     free(one.deviceids);
     free(words);

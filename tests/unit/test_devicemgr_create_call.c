@@ -12,28 +12,29 @@ static int setup(void **state)
     return 0;
 }
 
-static void answer_with(struct world *w, size_t containers)
+static void an_answer_for_no_container_is_none(void **state)
 {
-    V1beta1__ContainerAllocateResponse one = V1BETA1__CONTAINER_ALLOCATE_RESPONSE__INIT;
-    V1beta1__ContainerAllocateResponse *list[] = {&one, &one};
-    V1beta1__AllocateResponse response = V1BETA1__ALLOCATE_RESPONSE__INIT;
+    V1beta1__AllocateResponse none = V1BETA1__ALLOCATE_RESPONSE__INIT;
+    struct world *w = *state;
 
-    response.container_responses = list;
-    response.n_container_responses = containers;
-    devicemgr_allocated(w->mgr, w->now_ms, w->call, 0, NULL, &response);
+    assert_true(create(w, 11, "u1", "main", GPU ":g0", NULL));
+    expect(w, "allocate *");
+    devicemgr_allocated(w->mgr, w->now_ms, w->call, 0, NULL, &none);
     devicemgr_run(w->mgr);
+    expect_with(w, "verdict 11 refused 14:", "it answered for no container", NULL);
 }
 
-static void an_answer_for_no_container_or_two_is_none(void **state)
+/* As with a kubelet. Akri answers for each device. */
+static void of_several_the_first_counts(void **state)
 {
     struct world *w = *state;
 
-    for (size_t containers = 0; containers <= 2; containers += 2) {
-        assert_true(create(w, 11, "u1", "main", GPU ":g0", NULL));
-        expect(w, "allocate *");
-        answer_with(w, containers);
-        expect_with(w, "verdict 11 refused 14:", "it answered for ", "instead of one", NULL);
-    }
+    assert_true(create(w, 11, "u1", "main", GPU ":g0,g1", NULL));
+    expect(w, "allocate *");
+    allocated_stored(w, "A=first | A=second B=2");
+    expect(w, "prestart *");
+    prestarted(w, 0, NULL);
+    expect(w, "verdict 11 forward A=first");
 }
 
 /* It is not kept: the plugin is asked again, and may be mended by then. */
@@ -420,7 +421,8 @@ static void a_pre_start_under_way_is_waited_for_though_not_wanted_any_more(void 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(an_answer_for_no_container_or_two_is_none),
+        TEST(an_answer_for_no_container_is_none),
+        TEST(of_several_the_first_counts),
         TEST(an_answer_that_is_no_text_is_none),
         TEST(the_memory_of_all_answers_has_a_bound),
         TEST(a_plugin_without_words_is_quoted_as_such),

@@ -87,6 +87,10 @@ static void only_what_the_kubelet_can_take_is_passed_on(void **state)
     expect(w, "prefer *");
     preferred(w, "g0");
     expect(w, "preferred 7: nothing");
+    prefer(w, 8, "g0,g1,g2", 1);
+    expect(w, "prefer *");
+    preferred(w, "g1|g2"); /* of several the first counts */
+    expect(w, "preferred 8: g1");
 }
 
 static void answers_find_their_questions(void **state)

@@ -153,6 +153,18 @@ static void held_ids_must_be_healthy(void **state) /* step 5 */
     expect_with(w, "verdict 12 refused 14:", "unhealthy for 5s: device ids g0", NULL);
 }
 
+/* As with a kubelet. */
+static void of_several_preferences_the_first_counts(void **state)
+{
+    struct world *w = *state;
+
+    preferring_gpus_up(w, "g0 g1 g2");
+    create_request(w, 11, "u1", "main", GPU "=1");
+    expect(w, "prefer *");
+    preferred(w, "g2|g1");
+    expect(w, "allocate g2 *");
+}
+
 static void held_ids_are_used_again(void **state) /* step 6 */
 {
     struct world *w = *state;
@@ -968,6 +980,7 @@ int main(void)
         TEST(an_unknown_resource_is_refused_with_the_known_ones),
         TEST(without_a_healthy_device_it_is_waited_for_one),
         TEST(held_ids_must_be_healthy),
+        TEST(of_several_preferences_the_first_counts),
         TEST(held_ids_are_used_again),
         TEST(an_init_container_hands_its_devices_on),
         TEST(reused_devices_are_not_asked_about_if_they_suffice),
