@@ -287,7 +287,8 @@ void devicemgr_sandbox_stopping(struct devicemgr *mgr, uint64_t now_ms, const ch
  * is taken to be stopping for some seconds more; if the runtime lists it as ready after that,
  * creates in it are admitted again. A new stop counts anew. */
 void devicemgr_sandbox_stop_failed(struct devicemgr *mgr, uint64_t now_ms, const char *sandbox_id);
-/* The runtime said it is stopped; all its containers are dead. */
+/* The runtime said it is stopped; all its containers are dead. Of a sandbox that was listed as not
+ * ready it may say so with containers that run (CRI-O): the next list tells. */
 void devicemgr_sandbox_stopped(struct devicemgr *mgr, uint64_t now_ms, const char *sandbox_id);
 void devicemgr_sandbox_removed(struct devicemgr *mgr, uint64_t now_ms, const char *sandbox_id);
 

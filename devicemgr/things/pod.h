@@ -39,7 +39,7 @@ enum sandbox_state {
     SANDBOX_OPEN,     /* containers can be made in it, unless it is dead */
     SANDBOX_STOPPING, /* no more; waits for the stop's answer */
     SANDBOX_DOUBTED,  /* likewise; waits for a list that was asked for from `reopen_ms` on */
-    SANDBOX_STOPPED,  /* all containers that it had then are dead */
+    SANDBOX_STOPPED,  /* all containers that it had then are dead, if it was not itself */
 };
 
 /* Written by pod.c alone. */
@@ -132,7 +132,7 @@ void sandbox_set_remade_by(struct sandbox *sandbox, uint64_t ms);
 void sandbox_set_stopping(struct sandbox *sandbox);
 /* The stop that was asked for failed, or was not answered: DOUBTED. */
 void sandbox_set_doubted(struct sandbox *sandbox, uint64_t reopen_ms);
-/* The stop succeeded while list `epoch` was the last asked for. */
+/* The stop succeeded while list `epoch` was the last asked for; 0: what it had then may run. */
 void sandbox_set_stopped(struct sandbox *sandbox, uint64_t epoch);
 /* It is not being stopped any more. */
 void sandbox_set_open(struct sandbox *sandbox);

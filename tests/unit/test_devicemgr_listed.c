@@ -88,6 +88,29 @@ static void a_container_outlives_its_sandbox(void **state)
     expect(w, "allocate g0 *");
 }
 
+/* CRI-O stops no container in a sandbox whose pause process has ended, and says that it has. */
+static void the_stop_of_a_dead_sandbox_ends_none(void **state)
+{
+    struct world *w = *state;
+
+    pass(w, OUTCOME_MS); /* nothing is in the making any more */
+    ignore_all(w);
+    runtime_listed(w, "~u1/main u2");
+    ignore_all(w);
+    sandbox_stopping(w, "s-u1");
+    sandbox_stopped(w, "s-u1");
+    create_token(w, 12, "u2", GPU ":g0");
+    expect(w, "check c-u1-main");
+    container_checked(w, true);
+    expect_with(w, "verdict 12 refused 14:", "held by container \"main\" of pod \"ns/u1\"", NULL);
+    pass(w, LIST_EVERY_MS);
+    expect(w, "list");
+    create_token(w, 13, "u2", GPU ":g0");
+    expect(w, "check c-u1-main");
+    runtime_listed(w, "~u1/main! u2");
+    expect(w, "allocate g0 *");
+}
+
 static void a_container_of_a_sandbox_not_listed_holds_its_device(void **state)
 {
     const struct devicemgr_container container = {
@@ -515,6 +538,7 @@ int main(void)
         TEST(pods_the_runtime_does_not_know_are_dropped),
         TEST(what_happens_while_the_list_is_made_is_newer_than_it),
         TEST(a_container_outlives_its_sandbox),
+        TEST(the_stop_of_a_dead_sandbox_ends_none),
         TEST(a_container_of_a_sandbox_not_listed_holds_its_device),
         TEST(an_end_of_the_old_sandbox_is_needed_for_its_containers),
         TEST(a_dead_sandbox_may_be_ready_again),
