@@ -126,11 +126,15 @@ void devicemgr_claims_refused(const struct devicemgr *mgr,
  *   is known to be right without it (README.md, "Claims").
  * The same asked twice is done once, and ends twice. A claim that a container was made with (the
  * CDI names in devicemgr_create()) is not unprepared before the runtime runs it no more.
+ * Claims of one `batch`, whose number is the caller's, too, are one request of the kubelet's: those
+ * of them for which the driver can be asked at once it is asked for together (ports.h).
  */
 void devicemgr_claim_prepare(struct devicemgr *mgr, uint64_t now_ms, uint64_t number,
-                             const char *driver, const struct devicemgr_claim *claim);
+                             struct devicemgr_batch batch, const char *driver,
+                             const struct devicemgr_claim *claim);
 void devicemgr_claim_unprepare(struct devicemgr *mgr, uint64_t now_ms, uint64_t number,
-                               const char *driver, const struct devicemgr_claim *claim);
+                               struct devicemgr_batch batch, const char *driver,
+                               const struct devicemgr_claim *claim);
 /* Nobody waits for it any more: claim_done does not come. What the driver is doing goes on. */
 void devicemgr_claim_cancelled(struct devicemgr *mgr, uint64_t now_ms, uint64_t number);
 

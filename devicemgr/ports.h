@@ -149,6 +149,12 @@ struct devicemgr_claim {
     const char *uid;
 };
 
+/* Where a claim stands among those that are asked for in one. */
+struct devicemgr_batch {
+    uint64_t number; /* 0: it is asked for by itself */
+    size_t place;    /* of a higher one is who comes later */
+};
+
 /* What became of it. */
 struct devicemgr_claim_done {
     int code;            /* 0: prepared, or unprepared; else a gRPC code */
@@ -237,12 +243,16 @@ struct devicemgr_ports {
     /* The answer to devicemgr_driver_register(): code 0, or the gRPC code with the message. */
     void (*driver_registered)(void *user, uint64_t instance, int code, const char *message);
     /* Calls on an instance of a driver, about one claim; each ends in devicemgr_claim_answered(),
-     * within `timeout_ms`, or by the end of the instance's connection. These and the next are not
-     * called where nobody registers a driver. */
+     * within `timeout_ms`, or by the end of the instance's connection. Those of one batch that come
+     * in one devicemgr_run() are to reach the driver as one, by their places: it may do for them
+     * together what it does not for each. These and the next are not called where nobody registers
+     * a driver. */
     void (*driver_prepare)(void *user, uint64_t instance, uint64_t call,
-                           const struct devicemgr_claim *claim, uint64_t timeout_ms);
+                           struct devicemgr_batch batch, const struct devicemgr_claim *claim,
+                           uint64_t timeout_ms);
     void (*driver_unprepare)(void *user, uint64_t instance, uint64_t call,
-                             const struct devicemgr_claim *claim, uint64_t timeout_ms);
+                             struct devicemgr_batch batch, const struct devicemgr_claim *claim,
+                             uint64_t timeout_ms);
     /* As driver_unprepare, of what is owed to a driver that is the kubelet's by now, or was since,
      * or may have been before a restart: the kubelet may have had the claim prepared again. If it
      * has it in its own books nothing is sent, and devicemgr_claim_in_use() is told. `asked`: the

@@ -249,16 +249,16 @@ static void carry_out(const struct action *a, const struct devicemgr_ports *port
         ports->driver_registered(user, a->subject, a->code, a->text);
         break;
     case ACTION_DRIVER_PREPARE:
-        ports->driver_prepare(user, a->subject, a->call, a->claim, a->timeout_ms);
+        ports->driver_prepare(user, a->subject, a->call, a->batch, a->claim, a->timeout_ms);
         break;
     case ACTION_DRIVER_UNPREPARE:
-        ports->driver_unprepare(user, a->subject, a->call, a->claim, a->timeout_ms);
+        ports->driver_unprepare(user, a->subject, a->call, a->batch, a->claim, a->timeout_ms);
         break;
     case ACTION_DRIVER_SETTLE:
         if (ports->driver_settle)
             ports->driver_settle(user, a->subject, a->call, a->claim, a->asked, a->timeout_ms);
         else
-            ports->driver_unprepare(user, a->subject, a->call, a->claim, a->timeout_ms);
+            ports->driver_unprepare(user, a->subject, a->call, a->batch, a->claim, a->timeout_ms);
         break;
     case ACTION_CLAIM_LOOK:
         if (ports->claim_look)

@@ -31,9 +31,9 @@ enum action_kind {
     ACTION_EVENT,             /* event; no subject */
     ACTION_STEERED,           /* code, changed, text */
     ACTION_DRIVER_REGISTERED, /* code, text */
-    ACTION_DRIVER_PREPARE,    /* call, claim, timeout_ms */
+    ACTION_DRIVER_PREPARE,    /* call, batch, claim, timeout_ms */
     ACTION_DRIVER_UNPREPARE,  /* likewise */
-    ACTION_DRIVER_SETTLE,     /* likewise */
+    ACTION_DRIVER_SETTLE,     /* likewise, but for the batch; asked */
     ACTION_CLAIM_LOOK,        /* claim; no subject */
     ACTION_CLAIM_DONE,        /* code, text, response */
     ACTION_LOG,               /* code, about, text; no subject */
@@ -55,6 +55,7 @@ struct action {
     uint64_t subject; /* endpoint, registration, commit, check, create, prefer, steer, driver's
                        * instance, who asked for a claim, a stop or an order to evict */
     uint64_t call;
+    struct devicemgr_batch batch;
     uint64_t timeout_ms;
     uint64_t held_ms; /* of a create */
     size_t size;

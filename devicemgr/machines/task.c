@@ -64,6 +64,8 @@ static void call(struct tasks *tasks, struct task *task, const struct driver_ins
     task->claim->of->owed_calls += task->owed;
     task->looked = tasks->turn;
     action->call = task->call;
+    if (!task->owed)
+        action->batch = task->claimants->batch; /* of who came first: it is he that is served */
     action->timeout_ms = state->settings.claim_call_ms;
     action->asked = task->settles_asked;
     action->claim = action_claim(task->claim);

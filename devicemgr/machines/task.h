@@ -21,6 +21,9 @@
  * told to unprepare it, before anything new is prepared there. It is told again for ever, less and
  * less often, and until then nothing is prepared of the same pools.
  *
+ * What is asked for in one request (its batch) is called for in one devicemgr_run() where nothing
+ * keeps one of its claims longer than another, so that the driver is asked for them together.
+ *
  * A claim that a container was made with is not unprepared before the runtime has been seen to run
  * it no more: the kubelet may ask for that though another pod still uses it. One that is made while
  * its driver is at that has it prepared anew, whatever that answers, if it does.
@@ -72,6 +75,7 @@ enum task_kind {
 /* Who asks. */
 struct claimant {
     uint64_t number; /* the caller's; 0: we do, who are told by the log */
+    struct devicemgr_batch batch;
     enum task_kind kind;
     uint64_t turn; /* who came later has a higher one, whatever claim it is for */
     uint64_t since_ms;
@@ -133,7 +137,8 @@ struct tasks {
 void tasks_fini(struct tasks *tasks);
 
 /* devicemgr_claim_prepare(), devicemgr_claim_unprepare() */
-void tasks_ask(struct tasks *tasks, enum task_kind kind, uint64_t number, const char *driver,
+void tasks_ask(struct tasks *tasks, enum task_kind kind, uint64_t number,
+               struct devicemgr_batch batch, const char *driver,
                const struct devicemgr_claim *claim);
 /* devicemgr_claim_cancelled() */
 void tasks_cancelled(struct tasks *tasks, uint64_t number);
@@ -224,8 +229,9 @@ void task_tell(const struct tasks *tasks, const struct task *task, enum devicemg
                bool again);
 /* NULL: there is none of that number. */
 struct claimant *claimant_edit(struct tasks *tasks, uint64_t number);
-/* Behind those that there are; `number`: 0, or not there yet. */
-void claimant_add(struct tasks *tasks, struct task *task, enum task_kind kind, uint64_t number);
+/* Behind those that there are, of no batch; `number`: 0, or not there yet. */
+struct claimant *claimant_add(struct tasks *tasks, struct task *task, enum task_kind kind,
+                              uint64_t number);
 void claimant_free(struct tasks *tasks, struct claimant *claimant);
 /* Whether who came first has asked for this. */
 bool task_is_asked(const struct task *task, enum task_kind kind);

@@ -113,7 +113,8 @@ struct claimant *claimant_edit(struct tasks *tasks, uint64_t number)
     return claimant;
 }
 
-void claimant_add(struct tasks *tasks, struct task *task, enum task_kind kind, uint64_t number)
+struct claimant *claimant_add(struct tasks *tasks, struct task *task, enum task_kind kind,
+                              uint64_t number)
 {
     struct claimant *claimant = mem_alloc(1, sizeof *claimant);
 
@@ -125,9 +126,10 @@ void claimant_add(struct tasks *tasks, struct task *task, enum task_kind kind, u
     DL_APPEND(task->claimants, claimant);
     DL_APPEND2(tasks->first, claimant, all_prev, all_next);
     if (number == 0)
-        return;
+        return claimant;
     assert(!claimant_edit(tasks, number));
     HASH_ADD(hh, tasks->by_number, number, sizeof claimant->number, claimant);
+    return claimant;
 }
 
 void claimant_free(struct tasks *tasks, struct claimant *claimant)

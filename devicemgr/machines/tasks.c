@@ -101,7 +101,8 @@ static enum claim_refusal_kind check(const struct tasks *tasks, const char *driv
     return CLAIM_REFUSAL_KINDS;
 }
 
-void tasks_ask(struct tasks *tasks, enum task_kind kind, uint64_t number, const char *driver,
+void tasks_ask(struct tasks *tasks, enum task_kind kind, uint64_t number,
+               struct devicemgr_batch batch, const char *driver,
                const struct devicemgr_claim *claim)
 {
     struct state *state = tasks->state;
@@ -122,7 +123,7 @@ void tasks_ask(struct tasks *tasks, enum task_kind kind, uint64_t number, const 
     if (!is)
         is = claims_add(&state->claims, claim->uid, driver, claim->pod_namespace, claim->name);
     task = ensure(tasks, is);
-    claimant_add(tasks, task, kind, number);
+    claimant_add(tasks, task, kind, number)->batch = batch;
     if (kind == TASK_PREPARE || is->unanswered) { /* which may have been given others since */
         task_note_looks(state, is);
         claim_forget_allocation(is);

@@ -213,17 +213,19 @@ void devicemgr_claim_allocation(struct devicemgr *mgr, uint64_t now_ms, const ch
 /* ---- claims ---- */
 
 void devicemgr_claim_prepare(struct devicemgr *mgr, uint64_t now_ms, uint64_t number,
-                             const char *driver, const struct devicemgr_claim *claim)
+                             struct devicemgr_batch batch, const char *driver,
+                             const struct devicemgr_claim *claim)
 {
     state_at(&mgr->state, now_ms);
-    tasks_ask(&mgr->tasks, TASK_PREPARE, number, driver, claim);
+    tasks_ask(&mgr->tasks, TASK_PREPARE, number, batch, driver, claim);
 }
 
 void devicemgr_claim_unprepare(struct devicemgr *mgr, uint64_t now_ms, uint64_t number,
-                               const char *driver, const struct devicemgr_claim *claim)
+                               struct devicemgr_batch batch, const char *driver,
+                               const struct devicemgr_claim *claim)
 {
     state_at(&mgr->state, now_ms);
-    tasks_ask(&mgr->tasks, TASK_UNPREPARE, number, driver, claim);
+    tasks_ask(&mgr->tasks, TASK_UNPREPARE, number, batch, driver, claim);
 }
 
 void devicemgr_claim_cancelled(struct devicemgr *mgr, uint64_t now_ms, uint64_t number)

@@ -286,26 +286,38 @@ static void on_health(void *user, uint64_t number,
 static const struct driver_clients_ops CLIENTS_OPS = {
     .connected = on_connected, .lost = on_lost, .answered = on_answered, .health = on_health};
 
-static struct driver_claim claim_of(const struct devicemgr_claim *claim)
+static struct claim_call call_of(uint64_t call, struct devicemgr_batch batch,
+                                 const struct devicemgr_claim *claim, uint64_t timeout_ms)
 {
-    return (struct driver_claim){
-        .pod_namespace = claim->pod_namespace, .name = claim->name, .uid = claim->uid};
+    return (struct claim_call){
+        .number = call,
+        .batch = batch.number,
+        .place = batch.place,
+        .timeout_ms = timeout_ms,
+        .claim = {.pod_namespace = claim->pod_namespace, .name = claim->name, .uid = claim->uid}};
 }
 
 void drivers_prepare(struct drivers *drivers, uint64_t instance, uint64_t call,
-                     const struct devicemgr_claim *claim, uint64_t timeout_ms)
+                     struct devicemgr_batch batch, const struct devicemgr_claim *claim,
+                     uint64_t timeout_ms)
 {
-    const struct driver_claim is = claim_of(claim);
+    const struct claim_call is = call_of(call, batch, claim, timeout_ms);
 
-    driver_clients_prepare(drivers->clients, instance, call, &is, timeout_ms);
+    driver_clients_prepare(drivers->clients, instance, &is);
 }
 
 void drivers_unprepare(struct drivers *drivers, uint64_t instance, uint64_t call,
-                       const struct devicemgr_claim *claim, uint64_t timeout_ms)
+                       struct devicemgr_batch batch, const struct devicemgr_claim *claim,
+                       uint64_t timeout_ms)
 {
-    const struct driver_claim is = claim_of(claim);
+    const struct claim_call is = call_of(call, batch, claim, timeout_ms);
 
-    driver_clients_unprepare(drivers->clients, instance, call, &is, timeout_ms);
+    driver_clients_unprepare(drivers->clients, instance, &is);
+}
+
+void drivers_send(struct drivers *drivers)
+{
+    driver_clients_send(drivers->clients);
 }
 
 static void settling_free(struct settling *settling)
@@ -329,12 +341,12 @@ static void settle_unknown(const struct settling *settling, const char *why)
 static void settle(const struct settling *settling, int found)
 {
     struct drivers *drivers = settling->drivers;
-    const struct driver_claim is = {
+    const struct devicemgr_claim claim = {
         .pod_namespace = settling->pod_namespace, .name = settling->name, .uid = settling->uid};
 
     if (found == KUBELET_CLAIM_NONE || (found == KUBELET_CLAIM_BEGUN && settling->asked))
-        driver_clients_unprepare(drivers->clients, settling->instance, settling->call, &is,
-                                 settling->timeout_ms);
+        drivers_unprepare(drivers, settling->instance, settling->call, (struct devicemgr_batch){0},
+                          &claim, settling->timeout_ms);
     else if (found < 0)
         settle_unknown(settling, strerror(-found));
     else if (found == KUBELET_CLAIM_NAMED && settling->asked)

@@ -33,12 +33,17 @@ const char *drivers_trouble(const struct drivers *drivers, uint64_t *since_ms);
 /* As the ports of these names. */
 void drivers_registered(struct drivers *drivers, uint64_t instance, int code, const char *message);
 void drivers_prepare(struct drivers *drivers, uint64_t instance, uint64_t call,
-                     const struct devicemgr_claim *claim, uint64_t timeout_ms);
+                     struct devicemgr_batch batch, const struct devicemgr_claim *claim,
+                     uint64_t timeout_ms);
 void drivers_unprepare(struct drivers *drivers, uint64_t instance, uint64_t call,
-                       const struct devicemgr_claim *claim, uint64_t timeout_ms);
+                       struct devicemgr_batch batch, const struct devicemgr_claim *claim,
+                       uint64_t timeout_ms);
 void drivers_settle(struct drivers *drivers, uint64_t instance, uint64_t call,
                     const struct devicemgr_claim *claim, bool asked, uint64_t timeout_ms);
 void drivers_call_cancel(struct drivers *drivers, uint64_t call);
+
+/* The core has asked for all that it wants now: claims of one batch go to their driver in one. */
+void drivers_send(struct drivers *drivers);
 
 /* Something of the core's may have changed. */
 void drivers_look(struct drivers *drivers);

@@ -41,7 +41,13 @@ static void set_timer(struct host *host)
 
 void host_kick(struct host *host)
 {
+    if (host->running)
+        return;
+    host->running = true;
     devicemgr_run(host->core);
+    host->running = false;
+    if (host->drivers)
+        drivers_send(host->drivers);
     if (registered_mark_is_set(&host->registered_mark) && host->ready &&
         !devicemgr_registrations_unstored(host->core))
         registered_mark_clear(&host->registered_mark);

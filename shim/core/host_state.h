@@ -24,6 +24,7 @@ struct host {
     const struct host_ops *ops;
     void *user;
     struct devicemgr *core;
+    bool running; /* it is in devicemgr_run() */
     char boot_id[BOOT_ID_BYTES_MAX];
     struct registrar *registrar; /* this and the next five: NULL until the checkpoint is read */
     struct plugin_clients *clients;

@@ -93,25 +93,27 @@ static void port_driver_registered(void *user, uint64_t instance, int code, cons
 }
 
 static void port_driver_prepare(void *user, uint64_t instance, uint64_t call,
-                                const struct devicemgr_claim *claim, uint64_t timeout_ms)
+                                struct devicemgr_batch batch, const struct devicemgr_claim *claim,
+                                uint64_t timeout_ms)
 {
     struct host *host = user;
 
     if (instance == LIFTED_INSTANCE)
         host->ops->lift_prepare(host->user, call, claim, timeout_ms);
     else
-        drivers_prepare(host->drivers, instance, call, claim, timeout_ms);
+        drivers_prepare(host->drivers, instance, call, batch, claim, timeout_ms);
 }
 
 static void port_driver_unprepare(void *user, uint64_t instance, uint64_t call,
-                                  const struct devicemgr_claim *claim, uint64_t timeout_ms)
+                                  struct devicemgr_batch batch, const struct devicemgr_claim *claim,
+                                  uint64_t timeout_ms)
 {
     struct host *host = user;
 
     if (instance == LIFTED_INSTANCE)
         lifted_unprepare(host, call);
     else
-        drivers_unprepare(host->drivers, instance, call, claim, timeout_ms);
+        drivers_unprepare(host->drivers, instance, call, batch, claim, timeout_ms);
 }
 
 static void port_driver_settle(void *user, uint64_t instance, uint64_t call,

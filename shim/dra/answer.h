@@ -1,10 +1,11 @@
 /*
- * A driver's answer about one claim, held against what the kubelet accepts
+ * What a driver's answer says of one claim, held against what the kubelet accepts
  * (pkg/kubelet/cm/dra/manager.go). Messages in, values out; no state.
  */
 #ifndef SHIM_DRA_ANSWER_H
 #define SHIM_DRA_ANSWER_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -22,7 +23,20 @@ struct driver_answer {
     char words[ANSWER_WORDS_BYTES_MAX];
 };
 
-/* What it says of the claim `uid`, the only one that was asked for. `out` lives no longer than
+/* The claims that a driver was asked for in one call. */
+struct answer_asked {
+    const char *const *uids;
+    size_t len;
+};
+
+/* Whether it says anything of a claim that was not asked for, and so is wrong about all: `out` is
+ * that, and to be given to answer_fini(). Else `out` is untouched. */
+bool answer_prepared_others(const Dra__V1__NodePrepareResourcesResponse *response,
+                            const struct answer_asked *asked, struct driver_answer *out);
+bool answer_unprepared_others(const Dra__V1__NodeUnprepareResourcesResponse *response,
+                              const struct answer_asked *asked, struct driver_answer *out);
+
+/* What it says of the claim `uid`, one of those that were asked for. `out` lives no longer than
  * `response`, and is to be given to answer_fini(). */
 void answer_prepared(const Dra__V1__NodePrepareResourcesResponse *response, const char *uid,
                      struct driver_answer *out);

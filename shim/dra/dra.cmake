@@ -1,6 +1,7 @@
 # shim_dra: what talks with DRA drivers.
 add_library(shim_dra STATIC
     ${CMAKE_CURRENT_LIST_DIR}/answer.c
+    ${CMAKE_CURRENT_LIST_DIR}/claim_calls.c
     ${CMAKE_CURRENT_LIST_DIR}/driver_client.c
     ${CMAKE_CURRENT_LIST_DIR}/kubelet_claims.c
     ${CMAKE_CURRENT_LIST_DIR}/services.c)

@@ -11,11 +11,11 @@
 #include "cri-proto/dra_v1.pb-c.h"
 #include "cri-proto/methods.h"
 #include "shim/dra/answer.h"
+#include "shim/dra/claim_calls.h"
 #include "shim/dra/limits.h"
 #include "shim/must.h"
 #include "shim/plugins/plugin_socket.h"
 #include "shim/rpc/message.h"
-#include "shim/rpc/numbered.h"
 #include "shim/rpc/rpc.h"
 #include "shim/stopping.h"
 
@@ -56,7 +56,7 @@ struct driver_clients {
     const struct driver_clients_ops *ops;
     void *user;
     struct driver_client *clients;
-    struct numbered_calls calls;
+    struct claim_calls calls;
     STAILQ_HEAD(, unavailable) unavailable;
     uv_timer_t unavailable_timer;
     size_t shared;            /* DRIVERS_SHARED_BYTES, less what is drawn */
@@ -122,74 +122,47 @@ static void tell_unavailable(struct driver_clients *set, uint64_t call, const ch
     uv_timer_start(&set->unavailable_timer, on_unavailable, 0, 0);
 }
 
-static void on_call_ended(void *user, const struct numbered_end *end)
+static void on_call_ended(void *user, uint64_t call, const struct driver_answer *answer)
 {
     struct driver_clients *set = user;
-    struct driver_answer answer;
 
-    if (end->code != RPC_OK)
-        answer_failed(end->code, end->message, &answer);
-    else if (end->method->response == &dra__v1__node_prepare_resources_response__descriptor)
-        answer_prepared((const void *)end->response, end->note, &answer);
+    if (answer->code == RPC_UNAVAILABLE)
+        tell_unavailable(set, call, answer->message);
     else
-        answer_unprepared((const void *)end->response, end->note, &answer);
-    if (end->code == RPC_UNAVAILABLE) {
-        tell_unavailable(set, end->number, answer.message);
-        return;
-    }
-    tell(set, end->number, &answer);
-    answer_fini(&answer);
+        tell(set, call, answer);
 }
 
-static void start_call(struct driver_clients *set, uint64_t instance, uint64_t number,
-                       enum method method, const char *uid, const ProtobufCMessage *request,
-                       uint64_t timeout_ms)
+static void add_call(struct driver_clients *set, uint64_t instance, enum method method,
+                     const struct claim_call *call)
 {
     struct driver_client *client = find(set, instance);
 
-    numbered_calls_start(&set->calls, client ? client->channel : NULL,
-                         &METHODS[client ? client->service : DRIVER_V1][method], number, uid,
-                         request, timeout_ms);
+    claim_calls_add(&set->calls, client ? client->channel : NULL,
+                    &METHODS[client ? client->service : DRIVER_V1][method], call);
 }
 
-static Dra__V1__Claim claim_of(const struct driver_claim *claim)
+void driver_clients_prepare(struct driver_clients *clients, uint64_t instance,
+                            const struct claim_call *call)
 {
-    Dra__V1__Claim out = DRA__V1__CLAIM__INIT;
-
-    out.namespace_ = (char *)claim->pod_namespace;
-    out.name = (char *)claim->name;
-    out.uid = (char *)claim->uid;
-    return out;
+    add_call(clients, instance, METHOD_PREPARE, call);
 }
 
-void driver_clients_prepare(struct driver_clients *clients, uint64_t instance, uint64_t call,
-                            const struct driver_claim *claim, uint64_t timeout_ms)
+void driver_clients_unprepare(struct driver_clients *clients, uint64_t instance,
+                              const struct claim_call *call)
 {
-    Dra__V1__NodePrepareResourcesRequest request = DRA__V1__NODE_PREPARE_RESOURCES_REQUEST__INIT;
-    Dra__V1__Claim one = claim_of(claim), *claims[] = {&one};
-
-    request.n_claims = 1;
-    request.claims = claims;
-    start_call(clients, instance, call, METHOD_PREPARE, claim->uid, &request.base, timeout_ms);
+    add_call(clients, instance, METHOD_UNPREPARE, call);
 }
 
-void driver_clients_unprepare(struct driver_clients *clients, uint64_t instance, uint64_t call,
-                              const struct driver_claim *claim, uint64_t timeout_ms)
+void driver_clients_send(struct driver_clients *clients)
 {
-    Dra__V1__NodeUnprepareResourcesRequest request =
-        DRA__V1__NODE_UNPREPARE_RESOURCES_REQUEST__INIT;
-    Dra__V1__Claim one = claim_of(claim), *claims[] = {&one};
-
-    request.n_claims = 1;
-    request.claims = claims;
-    start_call(clients, instance, call, METHOD_UNPREPARE, claim->uid, &request.base, timeout_ms);
+    claim_calls_send(&clients->calls);
 }
 
 void driver_clients_cancel(struct driver_clients *clients, uint64_t call)
 {
     struct unavailable *one;
 
-    numbered_calls_cancel(&clients->calls, call);
+    claim_calls_cancel(&clients->calls, call);
     STAILQ_FOREACH(one, &clients->unavailable, entry)
     {
         if (one->call == call)
@@ -286,7 +259,7 @@ static int extra_find(const struct driver_client *client, const struct rpc_chann
 static void hang_up(struct driver_client *client)
 {
     if (client->channel)
-        numbered_calls_cancel_all(&client->set->calls, client->channel); /* they all began there */
+        claim_calls_cancel_all(&client->set->calls, client->channel); /* they all began there */
     rpc_channel_close(client->channel);
     client->channel = NULL;
     client->watch = NULL;
@@ -405,7 +378,7 @@ struct driver_clients *driver_clients_new(uv_loop_t *loop, const struct driver_c
     set->ops = ops;
     set->user = user;
     set->shared = DRIVERS_SHARED_BYTES;
-    numbered_calls_init(&set->calls, loop, on_call_ended, set, "the driver is not connected");
+    claim_calls_init(&set->calls, loop, on_call_ended, set, "the driver is not connected");
     STAILQ_INIT(&set->unavailable);
     uv_timer_init(loop, &set->unavailable_timer);
     set->unavailable_timer.data = set;
@@ -468,5 +441,5 @@ void driver_clients_stop(struct driver_clients *clients, void (*done)(void *user
         client_close(client);
     }
     stopping_close(&clients->stopping, (uv_handle_t *)&clients->unavailable_timer);
-    numbered_calls_stop(&clients->calls, stopping_part, &clients->stopping);
+    claim_calls_stop(&clients->calls, stopping_part, &clients->stopping);
 }

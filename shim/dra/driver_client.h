@@ -22,6 +22,7 @@
 #include <uv.h>
 
 #include "cri-proto/dra_health_v1alpha1.pb-c.h"
+#include "shim/dra/claim_calls.h"
 #include "shim/dra/services.h"
 
 #define DRIVER_REDIAL_MS_MIN 5
@@ -59,12 +60,6 @@ struct driver_instance {
     bool health; /* it is asked for that */
 };
 
-struct driver_claim {
-    const char *pod_namespace;
-    const char *name;
-    const char *uid;
-};
-
 /* `ops` and `user` are borrowed until the set is stopped. */
 struct driver_clients *driver_clients_new(uv_loop_t *loop, const struct driver_clients_ops *ops,
                                           void *user);
@@ -77,14 +72,17 @@ void driver_clients_open(struct driver_clients *clients, uint64_t instance,
 void driver_clients_close(struct driver_clients *clients, uint64_t instance);
 
 /*
- * Calls about one claim, which is copied. `call` is the caller's number, not in use. Each ends in
+ * Calls about one claim each; of a batch, they wait for driver_clients_send(). Each ends in
  * answered(), unless cancelled or its instance is closed; one that is not connected ends it
  * UNAVAILABLE. A timeout of 0 counts as 1 ms.
  */
-void driver_clients_prepare(struct driver_clients *clients, uint64_t instance, uint64_t call,
-                            const struct driver_claim *claim, uint64_t timeout_ms);
-void driver_clients_unprepare(struct driver_clients *clients, uint64_t instance, uint64_t call,
-                              const struct driver_claim *claim, uint64_t timeout_ms);
+void driver_clients_prepare(struct driver_clients *clients, uint64_t instance,
+                            const struct claim_call *call);
+void driver_clients_unprepare(struct driver_clients *clients, uint64_t instance,
+                              const struct claim_call *call);
+
+/* Those of one batch and instance go to the driver in one. */
+void driver_clients_send(struct driver_clients *clients);
 
 /* One that is over is ignored. */
 void driver_clients_cancel(struct driver_clients *clients, uint64_t call);

@@ -124,17 +124,19 @@ static void ask(struct claims_call *call, size_t i, bool prepare,
     const struct devicemgr_claim claim = {.pod_namespace = request->claims[i]->namespace_,
                                           .name = request->claims[i]->name,
                                           .uid = request->claims[i]->uid};
+    struct devicemgr_batch batch;
 
     question->call = call;
     question->number = ++questions->last_number;
+    batch = (struct devicemgr_batch){.number = call->parts[0].number, .place = i};
     bridge__v1__claim_answer__init(&question->answer);
     HASH_ADD(hh, questions->by_number, number, sizeof question->number, question);
     if (prepare)
-        devicemgr_claim_prepare(host_core(questions->host), boot_now_ms(), question->number,
+        devicemgr_claim_prepare(host_core(questions->host), boot_now_ms(), question->number, batch,
                                 request->driver, &claim);
     else
         devicemgr_claim_unprepare(host_core(questions->host), boot_now_ms(), question->number,
-                                  request->driver, &claim);
+                                  batch, request->driver, &claim);
 }
 
 void claim_questions_ask(struct claim_questions *questions, struct rpc_incoming *incoming,

@@ -2,7 +2,7 @@
  * What a plugin says of itself, and what a DRA driver answers.
  *
  * Input: a byte that chooses the message, and the message: a PluginInfo, or the answer to a prepare
- * or an unprepare of the claim "u". What is said to the plugin or to people is ASCII; a driver or
+ * or an unprepare of the claims "u" and "v". What is said to the plugin or to people is ASCII; a driver or
  * plugin that may be registered has a name and an endpoint within bounds; an answer is one of words
  * or one of bytes, which are a claim's that parses again to the same.
  */
@@ -18,6 +18,9 @@
 #include "tests/fuzz/fuzz.h"
 
 #define SOCKET "/registry/x-reg.sock"
+
+static const char *const UIDS[] = {"u", "v"};
+static const struct answer_asked ASKED = {UIDS, 2};
 
 static void check_words(const char *words, size_t room)
 {
@@ -73,18 +76,24 @@ static void check_prepared(const ProtobufCMessage *message)
 {
     struct driver_answer answer;
 
-    answer_prepared((const void *)message, "u", &answer);
-    check_answer(&answer, true);
-    answer_fini(&answer);
+    for (size_t i = 0; i < ASKED.len; i++) {
+        if (!answer_prepared_others((const void *)message, &ASKED, &answer))
+            answer_prepared((const void *)message, UIDS[i], &answer);
+        check_answer(&answer, true);
+        answer_fini(&answer);
+    }
 }
 
 static void check_unprepared(const ProtobufCMessage *message)
 {
     struct driver_answer answer;
 
-    answer_unprepared((const void *)message, "u", &answer);
-    check_answer(&answer, false);
-    answer_fini(&answer);
+    for (size_t i = 0; i < ASKED.len; i++) {
+        if (!answer_unprepared_others((const void *)message, &ASKED, &answer))
+            answer_unprepared((const void *)message, UIDS[i], &answer);
+        check_answer(&answer, false);
+        answer_fini(&answer);
+    }
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

@@ -60,6 +60,26 @@ def test_a_driver_s_error_is_the_kubelet_s(bridge, kubelet, make_driver):
     assert answers["c-1"].devices and "no such device" in answers["c-2"].error
 
 
+def test_the_claims_of_one_call_are_asked_for_in_one(bridge, kubelet, make_driver):
+    """In its order, as by a kubelet: SR-IOV's driver numbers the network interfaces of a pod within a call."""
+    driver = make_driver()
+    calls = []
+
+    def noted(does):
+        def call(service, request, context):
+            calls.append([one.uid for one in request.claims])
+            return does(service, request, context)
+        return call
+
+    driver._prepare, driver._unprepare = noted(driver._prepare), noted(driver._unprepare)
+    kubelet.wait_registered(GPU)
+    answers = kubelet.prepare(GPU, [claim("c-2"), claim("c-1")])
+    assert calls == [["c-2", "c-1"]]
+    assert answers["c-1"].devices and answers["c-2"].devices
+    kubelet.unprepare(GPU, [claim("c-2"), claim("c-1")])
+    assert calls[1:] == [["c-2", "c-1"]] and not driver.prepared
+
+
 def test_a_driver_that_is_gone_is_gone_at_the_kubelet(bridge, kubelet, make_driver):
     """So that the kubelet wipes its slices; it is registered again within moments of its return."""
     driver = make_driver()
@@ -357,7 +377,8 @@ def test_a_call_that_the_kubelet_gives_up(bridge, kubelet, make_driver):
 
 @pytest.mark.release
 def test_an_answer_that_is_too_large_costs_little(request, shim, bridge, kubelet, make_driver):
-    """It is refused by its length; the most that is taken costs 16 times its size while it is read."""
+    """It is refused by its length; the most that is taken costs 16 times its size while it is read.
+    Of that each claim may have 64 KiB."""
     driver = make_driver(services=[V1])
     kubelet.wait_registered(GPU)
     kubelet.prepare(GPU, [claim("c-0")])
@@ -367,10 +388,21 @@ def test_an_answer_that_is_too_large_costs_little(request, shim, bridge, kubelet
         return lambda _claim: [device] * (size // (device.ByteSize() + 2))
 
     bound = Bound(shim)
-    for uid, size in (("c-1", 15 * MIB), ("c-2", MIB - 32 * 1024)):
+    for uid, size in (("c-1", 15 * MIB), ("c-2", 4 * MIB - 32 * 1024)):
         driver.on_prepare = answering(size)
         assert kubelet.prepare(GPU, [claim(uid)])[uid].error
-    tell(request, f"a DRA driver's answers of 15 MiB and 1 MiB: the daemon grew by {bound.growth_mib():.1f} MiB")
-    bound.check(18 * MIB)
+    tell(request, f"a DRA driver's answers of 15 MiB and 4 MiB: the daemon grew by {bound.growth_mib():.1f} MiB")
+    bound.check(72 * MIB)
     driver.on_prepare = driver._devices
     assert kubelet.prepare(GPU, [claim("c-3")])["c-3"].devices
+
+
+def test_each_claim_of_a_call_may_have_the_largest_answer(bridge, kubelet, make_driver):
+    """As many as the kubelet takes in one message."""
+    driver = make_driver(services=[V1])
+    kubelet.wait_registered(GPU)
+    device = dra.Device(request_names=["gpu"], pool_name="p", device_name="d", cdi_device_ids=[f"{GPU}/device=" + 230 * "x"])
+    driver.on_prepare = lambda _claim: [device] * (63 * 1024 // (device.ByteSize() + 4))
+    claims = [claim(f"c-{n}") for n in range(60)]
+    answers = kubelet.prepare(GPU, claims)
+    assert [uid for uid, answer in answers.items() if answer.error or not answer.devices] == []

@@ -95,6 +95,7 @@ static void ask(struct world *w, size_t id, size_t driver, bool prepare, bool as
     struct rng rng = world_draw(w, DRAW_DRA_ASKS, id, 2 * driver + prepare);
     uint64_t patience_ms = pick_patience_ms(w, &rng);
     char uid[16];
+    const struct devicemgr_batch alone = {0};
     struct devicemgr_claim claim = dra_claim_names(id, uid);
 
     if (!asked || !w->shim.core)
@@ -110,10 +111,10 @@ static void ask(struct world *w, size_t id, size_t driver, bool prepare, bool as
     if (patience_ms != UINT64_MAX)
         world_after(w, &rng, patience_ms, expire, asked->number, 0);
     if (prepare)
-        devicemgr_claim_prepare(w->shim.core, shim_now_ms(w), asked->number,
+        devicemgr_claim_prepare(w->shim.core, shim_now_ms(w), asked->number, alone,
                                 dra_driver_name(driver), &claim);
     else
-        devicemgr_claim_unprepare(w->shim.core, shim_now_ms(w), asked->number,
+        devicemgr_claim_unprepare(w->shim.core, shim_now_ms(w), asked->number, alone,
                                   dra_driver_name(driver), &claim);
     shim_run(w);
 }

@@ -58,6 +58,7 @@ static void ask_shim(struct home_world *h, size_t claim, bool prepare)
 {
     struct hw_claim *is = &h->claims[claim];
     char uid[16];
+    const struct devicemgr_batch alone = {0};
     const struct devicemgr_claim names = {.pod_namespace = "ns", .name = uid, .uid = uid};
     const char *driver = home_driver_name(is->driver);
 
@@ -70,9 +71,9 @@ static void ask_shim(struct home_world *h, size_t claim, bool prepare)
     is->alone = is->alone && (home_is_used(h, claim) || (!prepare && knows_answer(h, claim)));
     if (prepare) {
         is->told = false;
-        devicemgr_claim_prepare(h->core, h->now_ms, is->asked, driver, &names);
+        devicemgr_claim_prepare(h->core, h->now_ms, is->asked, alone, driver, &names);
     } else {
-        devicemgr_claim_unprepare(h->core, h->now_ms, is->asked, driver, &names);
+        devicemgr_claim_unprepare(h->core, h->now_ms, is->asked, alone, driver, &names);
     }
     home_shim_run(h);
 }

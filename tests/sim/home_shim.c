@@ -171,16 +171,18 @@ static void on_registered(void *user, uint64_t instance, int code, const char *m
     check_that(h->w, code == 0, "a driver may register: %" PRIu64 ", %s", instance, message);
 }
 
-static void on_prepare(void *user, uint64_t instance, uint64_t call,
+static void on_prepare(void *user, uint64_t instance, uint64_t call, struct devicemgr_batch batch,
                        const struct devicemgr_claim *claim, uint64_t timeout_ms)
 {
+    (void)batch;
     (void)timeout_ms;
     home_driver_called(user, true, HW_SENT, instance, call, claim);
 }
 
-static void on_unprepare(void *user, uint64_t instance, uint64_t call,
+static void on_unprepare(void *user, uint64_t instance, uint64_t call, struct devicemgr_batch batch,
                          const struct devicemgr_claim *claim, uint64_t timeout_ms)
 {
+    (void)batch;
     (void)timeout_ms;
     home_driver_called(user, false, HW_SENT, instance, call, claim);
 }

@@ -27,6 +27,7 @@ void lift_ask(struct lift_world *h, size_t claim, bool prepare)
 {
     struct lw_claim *is = &h->claims[claim];
     char uid[16];
+    const struct devicemgr_batch alone = {0};
     const struct devicemgr_claim names = {.pod_namespace = "ns", .name = uid, .uid = uid};
 
     if (is->asked || !h->bridged)
@@ -39,9 +40,11 @@ void lift_ask(struct lift_world *h, size_t claim, bool prepare)
     lift_note(h, "the kubelet asks to %s %s, %" PRIu64, prepare ? "prepare" : "unprepare", uid,
               is->asked);
     if (prepare)
-        devicemgr_claim_prepare(h->core, h->now_ms, is->asked, DEVICEMGR_LIFT_DRIVER, &names);
+        devicemgr_claim_prepare(h->core, h->now_ms, is->asked, alone, DEVICEMGR_LIFT_DRIVER,
+                                &names);
     else
-        devicemgr_claim_unprepare(h->core, h->now_ms, is->asked, DEVICEMGR_LIFT_DRIVER, &names);
+        devicemgr_claim_unprepare(h->core, h->now_ms, is->asked, alone, DEVICEMGR_LIFT_DRIVER,
+                                  &names);
     lift_shim_run(h);
 }
 

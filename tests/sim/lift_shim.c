@@ -163,22 +163,24 @@ static void on_registered(void *user, uint64_t instance, int code, const char *m
     check_that(h->w, code == 0, "the driver may register: %" PRIu64 ", %s", instance, message);
 }
 
-static void on_prepare(void *user, uint64_t instance, uint64_t call,
+static void on_prepare(void *user, uint64_t instance, uint64_t call, struct devicemgr_batch batch,
                        const struct devicemgr_claim *claim, uint64_t timeout_ms)
 {
     struct lift_world *h = user;
 
+    (void)batch;
     check_that(h->w, instance == DRIVER_INSTANCE, "there is no other driver");
     lift_note(h, "prepare %s by %" PRIu64, claim->uid, call);
     lift_host_prepare(h, call, claim, timeout_ms);
 }
 
 /* There is nothing to be done. */
-static void on_unprepare(void *user, uint64_t instance, uint64_t call,
+static void on_unprepare(void *user, uint64_t instance, uint64_t call, struct devicemgr_batch batch,
                          const struct devicemgr_claim *claim, uint64_t timeout_ms)
 {
     struct lift_world *h = user;
 
+    (void)batch;
     (void)instance;
     (void)timeout_ms;
     lift_note(h, "unprepare %s by %" PRIu64, claim->uid, call);

@@ -194,15 +194,19 @@ static void on_driver_registered(void *user, uint64_t instance, int code, const 
 }
 
 static void on_driver_prepare(void *user, uint64_t instance, uint64_t call,
-                              const struct devicemgr_claim *claim, uint64_t timeout_ms)
+                              struct devicemgr_batch batch, const struct devicemgr_claim *claim,
+                              uint64_t timeout_ms)
 {
+    (void)batch;
     if (port(user))
         dra_called(user, true, instance, call, claim, timeout_ms);
 }
 
 static void on_driver_unprepare(void *user, uint64_t instance, uint64_t call,
-                                const struct devicemgr_claim *claim, uint64_t timeout_ms)
+                                struct devicemgr_batch batch, const struct devicemgr_claim *claim,
+                                uint64_t timeout_ms)
 {
+    (void)batch;
     if (port(user))
         dra_called(user, false, instance, call, claim, timeout_ms);
 }

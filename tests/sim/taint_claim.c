@@ -135,14 +135,17 @@ static uint64_t ask(struct taint_world *t, const struct tw_claim *claim, bool un
 {
     uint64_t number = ++t->number;
     char uid[16];
+    const struct devicemgr_batch alone = {0};
     const struct devicemgr_claim is = {"ns", uid, uid};
 
     snprintf(uid, sizeof uid, "c%u", claim->uid);
     taint_note(t, "the kubelet asks to %s %s", unprepares ? "unprepare" : "prepare", uid);
     if (unprepares)
-        devicemgr_claim_unprepare(t->core, t->now_ms, number, taint_resource_name(TW_DRIVER), &is);
+        devicemgr_claim_unprepare(t->core, t->now_ms, number, alone, taint_resource_name(TW_DRIVER),
+                                  &is);
     else
-        devicemgr_claim_prepare(t->core, t->now_ms, number, taint_resource_name(TW_DRIVER), &is);
+        devicemgr_claim_prepare(t->core, t->now_ms, number, alone, taint_resource_name(TW_DRIVER),
+                                &is);
     return number;
 }
 

@@ -231,17 +231,19 @@ static void on_driver_registered(void *user, uint64_t instance, int code, const 
     check_that(t->w, code == 0, "a driver may register: %s", message);
 }
 
-static void on_prepare(void *user, uint64_t instance, uint64_t call,
+static void on_prepare(void *user, uint64_t instance, uint64_t call, struct devicemgr_batch batch,
                        const struct devicemgr_claim *claim, uint64_t timeout_ms)
 {
+    (void)batch;
     (void)instance;
     (void)timeout_ms;
     taint_claim_called(user, call, claim->uid, false);
 }
 
-static void on_unprepare(void *user, uint64_t instance, uint64_t call,
+static void on_unprepare(void *user, uint64_t instance, uint64_t call, struct devicemgr_batch batch,
                          const struct devicemgr_claim *claim, uint64_t timeout_ms)
 {
+    (void)batch;
     (void)instance;
     (void)timeout_ms;
     taint_claim_called(user, call, claim->uid, true);

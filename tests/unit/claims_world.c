@@ -62,6 +62,8 @@ void driver_up(struct world *w, uint64_t instance, const char *name)
     expect_nothing(w);
 }
 
+static const struct devicemgr_batch ALONE = {0};
+
 static struct devicemgr_claim names_of(const char *uid)
 {
     return (struct devicemgr_claim){.pod_namespace = "ns", .name = uid, .uid = uid};
@@ -71,7 +73,7 @@ void prepare_of(struct world *w, uint64_t number, const char *driver, const char
 {
     const struct devicemgr_claim claim = names_of(uid);
 
-    devicemgr_claim_prepare(w->mgr, w->now_ms, number, driver, &claim);
+    devicemgr_claim_prepare(w->mgr, w->now_ms, number, ALONE, driver, &claim);
     devicemgr_run(w->mgr);
 }
 
@@ -79,7 +81,7 @@ void unprepare_of(struct world *w, uint64_t number, const char *driver, const ch
 {
     const struct devicemgr_claim claim = names_of(uid);
 
-    devicemgr_claim_unprepare(w->mgr, w->now_ms, number, driver, &claim);
+    devicemgr_claim_unprepare(w->mgr, w->now_ms, number, ALONE, driver, &claim);
     devicemgr_run(w->mgr);
 }
 
@@ -91,6 +93,17 @@ void prepare(struct world *w, uint64_t number, const char *uid)
 void unprepare(struct world *w, uint64_t number, const char *uid)
 {
     unprepare_of(w, number, DRIVER, uid);
+}
+
+void ask_in_batch(struct world *w, uint64_t number, bool prepares, struct devicemgr_batch batch,
+                  const char *uid)
+{
+    const struct devicemgr_claim claim = names_of(uid);
+
+    if (prepares)
+        devicemgr_claim_prepare(w->mgr, w->now_ms, number, batch, DRIVER, &claim);
+    else
+        devicemgr_claim_unprepare(w->mgr, w->now_ms, number, batch, DRIVER, &claim);
 }
 
 void claim_cancelled(struct world *w, uint64_t number)

@@ -27,6 +27,9 @@ void unprepare_of(struct world *w, uint64_t number, const char *driver, const ch
 /* Of DRIVER. */
 void prepare(struct world *w, uint64_t number, const char *uid);
 void unprepare(struct world *w, uint64_t number, const char *uid);
+/* One of a batch of DRIVER's, without devicemgr_run(). */
+void ask_in_batch(struct world *w, uint64_t number, bool prepares, struct devicemgr_batch batch,
+                  const char *uid);
 void claim_cancelled(struct world *w, uint64_t number);
 
 /* What a driver answers, as bytes (world_response()); how many. A device's CDI names may stand

@@ -358,16 +358,26 @@ static void on_driver_call(struct world *w, const char *what, uint64_t instance,
            claim->pod_namespace, claim->name, instance, timeout_ms);
 }
 
+static void record_batch(struct world *w, struct devicemgr_batch batch)
+{
+    if (batch.number != 0)
+        record(w, "place %zu of batch %" PRIu64, batch.place, batch.number);
+}
+
 static void on_driver_prepare(void *user, uint64_t instance, uint64_t call,
-                              const struct devicemgr_claim *claim, uint64_t timeout_ms)
+                              struct devicemgr_batch batch, const struct devicemgr_claim *claim,
+                              uint64_t timeout_ms)
 {
     on_driver_call(user, "prepare", instance, call, claim, timeout_ms);
+    record_batch(user, batch);
 }
 
 static void on_driver_unprepare(void *user, uint64_t instance, uint64_t call,
-                                const struct devicemgr_claim *claim, uint64_t timeout_ms)
+                                struct devicemgr_batch batch, const struct devicemgr_claim *claim,
+                                uint64_t timeout_ms)
 {
     on_driver_call(user, "unprepare", instance, call, claim, timeout_ms);
+    record_batch(user, batch);
 }
 
 static void on_driver_settle(void *user, uint64_t instance, uint64_t call,

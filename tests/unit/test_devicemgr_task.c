@@ -228,6 +228,109 @@ static void what_is_asked_during_the_call_is_done_anew(void **state)
     expect_nothing(w);
 }
 
+/* ---- several claims in one request ---- */
+
+/* c1 and c2, as requests `batch` and the next. */
+static void ask_for_both(struct world *w, uint64_t batch, bool prepares)
+{
+    ask_in_batch(w, batch, prepares, (struct devicemgr_batch){batch, 0}, "c1");
+    ask_in_batch(w, batch + 1, prepares, (struct devicemgr_batch){batch, 1}, "c2");
+    devicemgr_run(w->mgr);
+}
+
+/* Of batch 5; `what` is prepare or unprepare. */
+static void expect_both(struct world *w, const char *what)
+{
+    char line[64];
+
+    for (int i = 0; i < 2; i++) {
+        snprintf(line, sizeof line, "%s c%d *", what, i + 1);
+        expect(w, line);
+        expect(w, i == 0 ? "place 0 of batch 5" : "place 1 of batch 5");
+    }
+    expect_nothing(w);
+}
+
+static void what_is_asked_for_in_one_request_is_called_for_in_one_run(void **state)
+{
+    struct world *w = *state;
+
+    driver_up(w, 1, DRIVER);
+    ask_for_both(w, 5, true);
+    expect(w, "commit claim c1 " DRIVER ", claim c2 *");
+    expect_nothing(w);
+    committed(w);
+    expect_both(w, "prepare");
+    driver_lost(w, 1, "closed");
+    driver_connected(w, 1);
+    expect_both(w, "prepare");
+    devicemgr_claim_cancelled(w->mgr, w->now_ms, 5);
+    devicemgr_claim_cancelled(w->mgr, w->now_ms, 6);
+    driver_lost(w, 1, "closed");
+    driver_connected(w, 1);
+    expect_nothing(w);
+    ask_for_both(w, 5, false);
+    expect_stored(w, "commit *");
+    expect_both(w, "unprepare");
+}
+
+/* Whatever the order in which they are called for: of those that are known already, say, by that. */
+static void the_places_are_the_requests(void **state)
+{
+    struct world *w = *state;
+
+    driver_up(w, 1, DRIVER);
+    claim_sent(w, 1, "c2");
+    claim_sent(w, 2, "c1");
+    claim_cancelled(w, 1);
+    claim_cancelled(w, 2);
+    driver_lost(w, 1, "closed");
+    ask_for_both(w, 5, true);
+    expect_nothing(w);
+    driver_connected(w, 1);
+    expect(w, "prepare c2 *");
+    expect(w, "place 1 of batch 5");
+    expect(w, "prepare c1 *");
+    expect(w, "place 0 of batch 5");
+    expect_nothing(w);
+}
+
+/* Who came first is served; he that comes behind is so by the same call. */
+static void a_claim_of_two_requests_is_called_for_in_the_first(void **state)
+{
+    struct world *w = *state;
+
+    driver_up(w, 1, DRIVER);
+    ask_in_batch(w, 4, true, (struct devicemgr_batch){4, 0}, "c2");
+    ask_for_both(w, 5, true);
+    expect_stored(w, "commit *");
+    expect(w, "prepare c2 *");
+    expect(w, "place 0 of batch 4");
+    expect(w, "prepare c1 *");
+    expect(w, "place 0 of batch 5");
+    expect_nothing(w);
+}
+
+/* What is owed is the driver's, and nobody's request. */
+static void what_is_owed_is_of_no_batch(void **state)
+{
+    struct world *w = *state;
+
+    slice_is(w, "p", "gpu-0");
+    driver_up(w, 1, DRIVER);
+    claim_prepared(w, 1, "c1", "gpu-0");
+    claim_prepared(w, 2, "c2", "gpu-0");
+    driver_lost(w, 1, "closed");
+    ask_for_both(w, 5, false);
+    expect_stored(w, "commit *");
+    expect(w, "claim 5 *");
+    expect(w, "claim 6 *");
+    driver_connected(w, 1);
+    expect(w, "unprepare c1 *");
+    expect(w, "unprepare c2 *");
+    expect_nothing(w);
+}
+
 static void an_unprepare_waits_for_the_prepare_under_way(void **state)
 {
     struct world *w = *state;
@@ -760,14 +863,15 @@ static void names_are_texts(void **state)
                {"\xff", {"ns", "c1", "c1"}},
                {DRIVER, {"\xff", "c1", "c1"}},
                {DRIVER, {"ns", "\xff", "c1"}}};
+    const struct devicemgr_batch alone = {0};
     struct world *w = *state;
 
     driver_up(w, 1, DRIVER);
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
-        devicemgr_claim_prepare(w->mgr, w->now_ms, 5, bad[i].driver, &bad[i].claim);
+        devicemgr_claim_prepare(w->mgr, w->now_ms, 5, alone, bad[i].driver, &bad[i].claim);
         devicemgr_run(w->mgr);
         expect_with(w, "claim 5 refused 3", NULL);
-        devicemgr_claim_unprepare(w->mgr, w->now_ms, 6, bad[i].driver, &bad[i].claim);
+        devicemgr_claim_unprepare(w->mgr, w->now_ms, 6, alone, bad[i].driver, &bad[i].claim);
         devicemgr_run(w->mgr);
         expect_with(w, "claim 6 refused 3", NULL);
         expect_nothing(w);
@@ -845,6 +949,10 @@ int main(void)
         CLAIMS_TEST(a_claim_that_was_unprepared_may_be_prepared_again),
         CLAIMS_TEST(what_is_asked_twice_is_done_once),
         CLAIMS_TEST(what_is_asked_during_the_call_is_done_anew),
+        CLAIMS_TEST(what_is_asked_for_in_one_request_is_called_for_in_one_run),
+        CLAIMS_TEST(the_places_are_the_requests),
+        CLAIMS_TEST(a_claim_of_two_requests_is_called_for_in_the_first),
+        CLAIMS_TEST(what_is_owed_is_of_no_batch),
         CLAIMS_TEST(an_unprepare_waits_for_the_prepare_under_way),
         CLAIMS_TEST(one_that_nobody_waits_for_is_not_sent),
         CLAIMS_TEST(what_nobody_is_told_is_asked_for_again),

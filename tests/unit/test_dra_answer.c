@@ -1,4 +1,4 @@
-/* shim/dra/answer.c: what a driver's answer says of the one claim. */
+/* shim/dra/answer.c: what a driver's answer says of one claim. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -15,6 +15,9 @@
     "\xc2\x3e\x03"                                                                                 \
     "abc" /* field 1000 */
 
+static const char *const UIDS[] = {"u", "v"};
+static const struct answer_asked ASKED = {UIDS, 1}, ASKED_BOTH = {UIDS, 2};
+
 /* A response of the map entries in `bytes`. */
 static void prepared(const void *bytes, size_t len, const char *uid, int code, const char *message,
                      const void *response, size_t response_bytes)
@@ -24,7 +27,8 @@ static void prepared(const void *bytes, size_t len, const char *uid, int code, c
     struct driver_answer answer;
 
     assert_non_null(r);
-    answer_prepared(r, uid, &answer);
+    if (!answer_prepared_others(r, &(struct answer_asked){&uid, 1}, &answer))
+        answer_prepared(r, uid, &answer);
     assert_int_equal(answer.code, code);
     if (message)
         assert_string_equal(answer.message, message);
@@ -37,6 +41,23 @@ static void prepared(const void *bytes, size_t len, const char *uid, int code, c
     dra__v1__node_prepare_resources_response__free_unpacked(r, NULL);
 }
 
+static void prepared_of_both(const void *bytes, size_t len, const char *uid, int code,
+                             const char *message)
+{
+    Dra__V1__NodePrepareResourcesResponse *r =
+        dra__v1__node_prepare_resources_response__unpack(NULL, len, bytes);
+    struct driver_answer answer;
+
+    assert_non_null(r);
+    if (!answer_prepared_others(r, &ASKED_BOTH, &answer))
+        answer_prepared(r, uid, &answer);
+    assert_int_equal(answer.code, code);
+    if (message)
+        assert_string_equal(answer.message, message);
+    answer_fini(&answer);
+    dra__v1__node_prepare_resources_response__free_unpacked(r, NULL);
+}
+
 static void unprepared(const void *bytes, size_t len, int code, const char *message)
 {
     Dra__V1__NodeUnprepareResourcesResponse *r =
@@ -44,7 +65,8 @@ static void unprepared(const void *bytes, size_t len, int code, const char *mess
     struct driver_answer answer;
 
     assert_non_null(r);
-    answer_unprepared(r, "u", &answer);
+    if (!answer_unprepared_others(r, &ASKED, &answer))
+        answer_unprepared(r, "u", &answer);
     assert_int_equal(answer.code, code);
     if (message)
         assert_string_equal(answer.message, message);
@@ -102,6 +124,24 @@ static void other_claims_or_none_in_the_kubelets_words(void **state)
                "NodeUnprepareResources returned result for unknown claim UID x");
 }
 
+static void each_of_several_claims_by_itself(void **state)
+{
+    static const char both[] = ENTRY("\x0a", "v",
+                                     "\x12\x05\x12\x03"
+                                     "bad") ENTRY("\x05", "u", "\x12\x00");
+    static const char one[] = ENTRY("\x05", "v", "\x12\x00");
+    static const char other[] = ENTRY("\x05", "u", "\x12\x00") ENTRY("\x03", "x", "");
+
+    (void)state;
+    prepared_of_both(BYTES(both), "u", RPC_OK, NULL);
+    prepared_of_both(BYTES(both), "v", RPC_UNKNOWN, "bad");
+    prepared_of_both(BYTES(one), "u", RPC_INTERNAL,
+                     "NodePrepareResources skipped 1 ResourceClaims");
+    prepared_of_both(BYTES(one), "v", RPC_OK, NULL);
+    prepared_of_both(BYTES(other), "u", RPC_INTERNAL,
+                     "NodePrepareResources returned result for unknown claim UID x");
+}
+
 /* What a kubelet could not read at all: the names of what was prepared are the driver's fault, of its
  * other words each byte that is none is a '?'. */
 static void what_is_no_text(void **state)
@@ -137,6 +177,7 @@ int main(void)
         cmocka_unit_test(the_last_of_one_key_counts),
         cmocka_unit_test(what_it_says_against_the_claim),
         cmocka_unit_test(other_claims_or_none_in_the_kubelets_words),
+        cmocka_unit_test(each_of_several_claims_by_itself),
         cmocka_unit_test(what_is_no_text),
     };
 

@@ -9,12 +9,39 @@ static void on_cancelled(void *user)
     ((struct driver *)user)->held = NULL;
 }
 
+/* Claims that it answers for in one call. */
+#define CLAIMS_MAX 70
+
 static void note_call(struct driver *d, const char *service, Dra__V1__Claim **claims, size_t len)
 {
+    size_t used = 0;
+
     d->service = service;
-    assert_int_equal(len, 1);
-    snprintf(d->claim, sizeof d->claim, "%s/%s %s", claims[0]->namespace_, claims[0]->name,
-             claims[0]->uid);
+    d->claims = len;
+    assert_in_range(len, 1, CLAIMS_MAX);
+    for (size_t i = 0; i < len && used < sizeof d->claim; i++)
+        used += (size_t)snprintf(d->claim + used, sizeof d->claim - used, "%s%s/%s %s",
+                                 i > 0 ? ", " : "", claims[i]->namespace_, claims[i]->name,
+                                 claims[i]->uid);
+}
+
+static const char *error_of(const struct driver *d, const char *uid)
+{
+    return d->error && (!d->error_of || strcmp(d->error_of, uid) == 0) ? d->error : "";
+}
+
+/* The uids that it answers for; how many. */
+static size_t answered(const struct driver *d, Dra__V1__Claim **claims, size_t len, char **uids)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < len; i++) {
+        if (!d->skipped || strcmp(claims[i]->uid, d->skipped) != 0)
+            uids[n++] = claims[i]->uid;
+    }
+    if (d->besides)
+        uids[n++] = (char *)(uintptr_t)d->besides;
+    return n;
 }
 
 static void answer(struct driver *d, struct rpc_incoming *call, const ProtobufCMessage *response)
@@ -32,23 +59,27 @@ static void prepare(struct driver *d, struct rpc_incoming *call, const char *ser
 {
     const Dra__V1__NodePrepareResourcesRequest *request = (const void *)message;
     Dra__V1__NodePrepareResourcesResponse response = DRA__V1__NODE_PREPARE_RESOURCES_RESPONSE__INIT;
-    Dra__V1__NodePrepareResourceResponse claim = DRA__V1__NODE_PREPARE_RESOURCE_RESPONSE__INIT;
-    Dra__V1__NodePrepareResourcesResponse__ClaimsEntry
-        entry = DRA__V1__NODE_PREPARE_RESOURCES_RESPONSE__CLAIMS_ENTRY__INIT,
-        *entries[] = {&entry};
+    Dra__V1__NodePrepareResourceResponse claims[CLAIMS_MAX + 1];
+    Dra__V1__NodePrepareResourcesResponse__ClaimsEntry entry[CLAIMS_MAX + 1],
+        *entries[CLAIMS_MAX + 1];
     Dra__V1__Device device = DRA__V1__DEVICE__INIT, *devices[] = {&device};
+    char *uids[CLAIMS_MAX + 1];
 
     d->prepares++;
     note_call(d, service, request->claims, request->n_claims);
     device.device_name = (char *)"gpu-0";
-    claim.n_devices = 1;
-    claim.devices = devices;
-    if (d->error)
-        claim.error = (char *)d->error;
-    entry.key = request->claims[0]->uid;
-    entry.value = &claim;
-    response.n_claims = 1;
+    response.n_claims = answered(d, request->claims, request->n_claims, uids);
     response.claims = entries;
+    for (size_t i = 0; i < response.n_claims; i++) {
+        dra__v1__node_prepare_resource_response__init(&claims[i]);
+        claims[i].n_devices = 1;
+        claims[i].devices = devices;
+        claims[i].error = (char *)(uintptr_t)error_of(d, uids[i]);
+        dra__v1__node_prepare_resources_response__claims_entry__init(&entry[i]);
+        entry[i].key = uids[i];
+        entry[i].value = &claims[i];
+        entries[i] = &entry[i];
+    }
     answer(d, call, &response.base);
 }
 
@@ -58,19 +89,23 @@ static void unprepare(struct driver *d, struct rpc_incoming *call, const char *s
     const Dra__V1__NodeUnprepareResourcesRequest *request = (const void *)message;
     Dra__V1__NodeUnprepareResourcesResponse response =
         DRA__V1__NODE_UNPREPARE_RESOURCES_RESPONSE__INIT;
-    Dra__V1__NodeUnprepareResourceResponse claim = DRA__V1__NODE_UNPREPARE_RESOURCE_RESPONSE__INIT;
-    Dra__V1__NodeUnprepareResourcesResponse__ClaimsEntry
-        entry = DRA__V1__NODE_UNPREPARE_RESOURCES_RESPONSE__CLAIMS_ENTRY__INIT,
-        *entries[] = {&entry};
+    Dra__V1__NodeUnprepareResourceResponse claims[CLAIMS_MAX + 1];
+    Dra__V1__NodeUnprepareResourcesResponse__ClaimsEntry entry[CLAIMS_MAX + 1],
+        *entries[CLAIMS_MAX + 1];
+    char *uids[CLAIMS_MAX + 1];
 
     d->unprepares++;
     note_call(d, service, request->claims, request->n_claims);
-    if (d->error)
-        claim.error = (char *)d->error;
-    entry.key = request->claims[0]->uid;
-    entry.value = &claim;
-    response.n_claims = 1;
+    response.n_claims = answered(d, request->claims, request->n_claims, uids);
     response.claims = entries;
+    for (size_t i = 0; i < response.n_claims; i++) {
+        dra__v1__node_unprepare_resource_response__init(&claims[i]);
+        claims[i].error = (char *)(uintptr_t)error_of(d, uids[i]);
+        dra__v1__node_unprepare_resources_response__claims_entry__init(&entry[i]);
+        entry[i].key = uids[i];
+        entry[i].value = &claims[i];
+        entries[i] = &entry[i];
+    }
     answer(d, call, &response.base);
 }
 

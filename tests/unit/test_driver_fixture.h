@@ -12,11 +12,15 @@ struct driver {
     struct rpc_incoming *held;   /* a call that is not answered */
     struct rpc_incoming *stream; /* of health */
     unsigned prepares, unprepares, streams;
+    size_t claims;       /* of the last call */
     const char *service; /* that the last call was on */
-    char claim[128];     /* of the last call: "namespace/name uid" */
+    char claim[256];     /* of the last call: "namespace/name uid", with ", " between */
     bool hold, without_health;
     int code;
-    const char *error; /* of the claim */
+    const char *error;    /* of each claim, */
+    const char *error_of; /* or of this uid only */
+    const char *skipped;  /* uid of one that it says nothing of */
+    const char *besides;  /* and of one that it was not asked for */
 };
 
 /* Serves as `name` in the world's directory. */

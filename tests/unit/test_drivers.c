@@ -30,6 +30,7 @@ struct fixture {
     int code;
     char message[512];
     size_t response_bytes;
+    bool kicks; /* when a claim is done */
 };
 
 static void on_verdict(void *user, uint64_t create, const struct devicemgr_verdict *verdict)
@@ -54,6 +55,8 @@ static void on_claim_done(void *user, uint64_t number, const struct devicemgr_cl
     f->code = done->code;
     snprintf(f->message, sizeof f->message, "%s", done->message ? done->message : "");
     f->response_bytes = done->response_bytes;
+    if (f->kicks)
+        host_kick(f->host);
 }
 
 static void on_health(void *user, const char *driver, uint64_t instance,
@@ -162,17 +165,18 @@ static void come(struct fixture *f)
     WAIT(f->world, f->plugin.registered);
 }
 
+static const struct devicemgr_batch ALONE = {0};
 static const struct devicemgr_claim CLAIM = {"default", "claim", "uid-1"};
 
 static void prepare(struct fixture *f, uint64_t number)
 {
-    devicemgr_claim_prepare(host_core(f->host), boot_now_ms(), number, DRIVER, &CLAIM);
+    devicemgr_claim_prepare(host_core(f->host), boot_now_ms(), number, ALONE, DRIVER, &CLAIM);
     host_kick(f->host);
 }
 
 static void unprepare(struct fixture *f, uint64_t number)
 {
-    devicemgr_claim_unprepare(host_core(f->host), boot_now_ms(), number, DRIVER, &CLAIM);
+    devicemgr_claim_unprepare(host_core(f->host), boot_now_ms(), number, ALONE, DRIVER, &CLAIM);
     host_kick(f->host);
 }
 
@@ -194,6 +198,38 @@ static void a_driver_prepares_and_unprepares(void **state)
     WAIT(f->world, f->done == 2);
     assert_int_equal(f->code, 0);
     assert_int_equal(f->driver.unprepares, 1);
+}
+
+static void ask(struct fixture *f, uint64_t number, struct devicemgr_batch batch, const char *uid)
+{
+    const struct devicemgr_claim claim = {"default", "claim", uid};
+
+    devicemgr_claim_prepare(host_core(f->host), boot_now_ms(), number, batch, DRIVER, &claim);
+}
+
+static void a_batch_goes_out_in_one(void **state)
+{
+    struct fixture *f = *state;
+
+    start(f);
+    f->driver.error = "no such device";
+    come(f);
+    ask(f, 1, (struct devicemgr_batch){1, 0}, "uid-1");
+    ask(f, 2, (struct devicemgr_batch){1, 1}, "uid-2");
+    host_kick(f->host);
+    WAIT(f->world, f->done == 2);
+    assert_int_equal(f->driver.prepares, 1);
+    assert_string_equal(f->driver.claim, "default/claim uid-1, default/claim uid-2");
+    f->driver.error = NULL;
+    f->kicks = true; /* between the two: one without a uid is refused */
+    ask(f, 3, (struct devicemgr_batch){3, 0}, "uid-1");
+    ask(f, 4, ALONE, "");
+    ask(f, 5, (struct devicemgr_batch){3, 1}, "uid-2");
+    host_kick(f->host);
+    WAIT(f->world, f->done == 5);
+    assert_int_equal(f->code, 0);
+    assert_int_equal(f->driver.prepares, 2);
+    assert_string_equal(f->driver.claim, "default/claim uid-1, default/claim uid-2");
 }
 
 static void what_it_says_reaches_who_asked(void **state)
@@ -399,6 +435,7 @@ int main(void)
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
     const struct CMUnitTest tests[] = {
         TEST(a_driver_prepares_and_unprepares),
+        TEST(a_batch_goes_out_in_one),
         TEST(what_it_says_reaches_who_asked),
         TEST(one_that_dies_in_a_call_is_waited_for),
         TEST(one_that_hangs_has_the_time_that_the_settings_say),
