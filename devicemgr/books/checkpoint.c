@@ -73,14 +73,26 @@ static bool is_wanted(const struct state *state, const struct dirty_thing *thing
 
 uint64_t checkpoint_next_ms(const struct state *state)
 {
-    return state->checkpoint.retry_ms;
+    return state->checkpoint.by_ms;
+}
+
+void checkpoint_within(struct state *state, uint64_t ms)
+{
+    if (state->checkpoint.by_ms == UINT64_MAX)
+        state->checkpoint.by_ms = state->now_ms + ms;
+}
+
+void checkpoint_drain(struct state *state)
+{
+    if (state->checkpoint.by_ms != UINT64_MAX && !state->checkpoint.error)
+        state->dirty.due = true;
 }
 
 void checkpoint_tick(struct state *state)
 {
     if (state->now_ms < checkpoint_next_ms(state))
         return;
-    state->checkpoint.retry_ms = UINT64_MAX;
+    state->checkpoint.by_ms = UINT64_MAX;
     state->dirty.due = true;
 }
 
@@ -101,7 +113,7 @@ uint64_t checkpoint_begin(struct state *state)
     checkpoint->carried = state->dirty.rows;
     state->dirty.rows = NULL;
     state->dirty.due = false;
-    checkpoint->retry_ms = UINT64_MAX;
+    checkpoint->by_ms = UINT64_MAX;
     action->rows = mem_alloc(HASH_COUNT(checkpoint->carried), sizeof *action->rows);
     for (struct dirty_row *row = checkpoint->carried; row; row = row->hh.next) {
         struct action_row *out = &action->rows[action->rows_len++];
@@ -177,7 +189,7 @@ static void retry_later(struct state *state)
 
     checkpoint->pause_ms =
         longer_pause(checkpoint->pause_ms, COMMIT_RETRY_MS_MIN, COMMIT_RETRY_MS_MAX);
-    checkpoint->retry_ms = state->now_ms + checkpoint->pause_ms;
+    checkpoint->by_ms = state->now_ms + checkpoint->pause_ms;
 }
 
 static void rows_unstored(struct dirty_row *rows)

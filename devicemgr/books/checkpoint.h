@@ -23,7 +23,7 @@ struct state;
 struct checkpoint {
     struct dirty_row *carried; /* by the commit under way */
     uint64_t commit;           /* the commit under way; 0: none */
-    uint64_t retry_ms;         /* when a failed one is tried again; UINT64_MAX: none failed */
+    uint64_t by_ms;            /* when one is due by itself, as after one that failed, or never */
     uint64_t pause_ms;         /* before the next attempt */
     char *error;               /* of the last commit; NULL: it was none */
     uint64_t failing_ms;       /* since when there are errors only; with `error` */
@@ -31,7 +31,13 @@ struct checkpoint {
 
 void checkpoint_fini(struct checkpoint *checkpoint);
 
-/* Makes a commit due whose time to be tried again has come. */
+/* One is due within so long, for what only rides along else: with the next, or when one that failed
+ * is tried again. */
+void checkpoint_within(struct state *state, uint64_t ms);
+/* The process is about to end: what is to be stored within some time is now. Not where the store has
+ * failed last: its end may be as long in coming as before. */
+void checkpoint_drain(struct state *state);
+/* Makes a commit due whose time has come. */
 void checkpoint_tick(struct state *state);
 uint64_t checkpoint_next_ms(const struct state *state);
 

@@ -138,7 +138,7 @@ void state_init(struct state *state, const struct devicemgr_settings *settings)
 {
     take_settings(state, settings);
     state->listing.due_ms = state->listing.next_ms = UINT64_MAX;
-    state->showing.all_ms = state->checkpoint.retry_ms = UINT64_MAX;
+    state->showing.all_ms = state->checkpoint.by_ms = UINT64_MAX;
 }
 
 static void free_settings(struct devicemgr_settings *settings)

@@ -143,6 +143,8 @@ void runtime_sandbox_stopped(struct runtime *runtime, const char *sandbox_id)
     else
         note_stopped(runtime, sandbox);
     ledger_touch_pod(state, sandbox->pod);
+    if (allocations_of_pod(&state->allocations, sandbox->pod->uid))
+        checkpoint_within(state, STOPPED_STORE_MS);
 }
 
 void runtime_sandbox_removed(struct runtime *runtime, const char *sandbox_id)

@@ -236,6 +236,10 @@
 /* A commit that failed is tried again after this long, twice as long each time, at most so long. */
 #define COMMIT_RETRY_MS_MIN 1000
 #define COMMIT_RETRY_MS_MAX 30000
+/* That a pod's sandbox was stopped is stored after so long, if nothing else is meanwhile: of many
+ * that end it is one commit, and of one that is deleted all rows go by then, or soon. One that has
+ * finished stays as it is, and nobody stops it again. */
+#define STOPPED_STORE_MS 10000
 /* Most a plugin may think about its preference. */
 #define PREFER_TIMEOUT_MS 500
 /* A plugin that was late with its preference for the kubelet is not asked by it again for this

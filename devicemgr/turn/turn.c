@@ -316,6 +316,7 @@ void devicemgr_drain(struct devicemgr *mgr, uint64_t now_ms)
     state_at(&mgr->state, now_ms);
     mgr->state.draining = true;
     wake_all(&mgr->state.wakes);
+    checkpoint_drain(&mgr->state);
     tasks_drain(&mgr->tasks);
 }
 

@@ -8,6 +8,7 @@
 #include "cri-proto/checkpoint_v1.pb-c.h"
 #include "tests/sim/coming.h"
 #include "tests/sim/move.h"
+#include "tests/sim/over.h"
 #include "tests/sim/reason.h"
 #include "tests/sim/world.h"
 
@@ -37,6 +38,7 @@ void check_settled(struct world *w)
     operator_check(w);
     check_creates(w);
     store_check(w);
+    over_check(w);
     publisher_check(w);
     shown_check(w);
     bridge_check(w);

@@ -2,10 +2,15 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "cri-proto/checkpoint_v1.pb-c.h"
+#include "tests/sim/check.h"
 #include "tests/sim/promise.h"
 #include "tests/sim/world.h"
+
+/* A shim may run some ms late. */
+#define STORED_MS_MAX (STOPPED_STORE_MS + 100)
 
 struct rt_sandbox *over_newest(const struct world *w, unsigned uid)
 {
@@ -44,6 +49,7 @@ void over_stop_asked(struct world *w, struct rt_sandbox *s)
 
 /* What the row of its pod says of the sandbox. */
 struct stored {
+    bool named; /* it is the pod's newest to the shim */
     bool stopped;
     bool died;
 };
@@ -61,14 +67,51 @@ static struct stored stored_of(const struct world *w, const struct rt_sandbox *s
         return stored;
     pod = checkpoint__v1__pod__unpack(NULL, row->record.value_bytes, row->record.value);
     if (pod->sandbox_id[0] == 's' && strtoul(pod->sandbox_id + 1, NULL, 10) == s->id)
-        stored = (struct stored){.stopped = pod->stopped && !pod->died,
+        stored = (struct stored){.named = true,
+                                 .stopped = pod->stopped && !pod->died,
                                  .died = pod->stopped && pod->died};
     checkpoint__v1__pod__free_unpacked(pod, NULL);
     return stored;
 }
 
+static bool has_allocation(const struct world *w, unsigned uid)
+{
+    const struct store_row *row = w->store.rows;
+    char name[16];
+
+    snprintf(name, sizeof name, "u%u", uid);
+    while (row && (row->record.kind != DEVICEMGR_RECORD_ALLOCATION ||
+                   strcmp(row->record.key[0], name) != 0))
+        row = row->next;
+    return row != NULL;
+}
+
+void over_stop_told(struct world *w, struct rt_sandbox *s)
+{
+    if (s->stopped_in != w->shim.incarnation && s->told_in == w->shim.incarnation)
+        s->row_by_ms = w->now_ms + STORED_MS_MAX;
+    s->stopped_in = w->shim.incarnation;
+}
+
+void over_check(struct world *w)
+{
+    for (size_t i = 0; i < w->runtime.sandboxes_end; i++) {
+        struct rt_sandbox *s = &w->runtime.sandboxes[i];
+        struct stored stored;
+
+        if (!s->id || !s->row_by_ms || s->stopped_in != w->shim.incarnation ||
+            w->now_ms < s->row_by_ms || w->store.fails || w->store.commit)
+            continue; /* or it is being stored */
+        s->row_by_ms = 0;
+        stored = stored_of(w, s);
+        check_that(w, !stored.named || stored.stopped || !has_allocation(w, s->uid),
+                   "that s%u of u%u was stopped is stored: nobody may stop it again", s->id,
+                   s->uid);
+    }
+}
+
 /* A row that says it was stopped was written after that, and what was known then is in it. Else
- * the stop is not known, and will be asked for again. */
+ * the stop is not known: it is asked for again, or, of a pod that has ended, never. */
 static void start_with(struct world *w, struct rt_sandbox *s)
 {
     struct stored stored = stored_of(w, s);

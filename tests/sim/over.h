@@ -20,6 +20,10 @@ struct rt_sandbox *over_newest(const struct world *w, unsigned uid);
 void over_listed(struct world *w, unsigned sandbox, bool ready);
 /* The shim is told that its stop is asked for. */
 void over_stop_asked(struct world *w, struct rt_sandbox *sandbox);
+/* And that it succeeded. */
+void over_stop_told(struct world *w, struct rt_sandbox *sandbox);
+/* After each event: what was stopped some time ago is stored as stopped. */
+void over_check(struct world *w);
 /* A shim starts with the rows that the store has. */
 void over_shim_started(struct world *w);
 

@@ -37,6 +37,8 @@ enum {
 #define RELEASE_LIST_MS 5000
 /* What could not be stored is tried again after so long. */
 #define COMMIT_RETRY_MS_MAX 30000
+/* That a sandbox was stopped is stored within so long, and a commit's time. */
+#define STOPPED_STORE_MS 10000
 /* A pod that only the kubelet's checkpoint names may come so long; after a reboot, of which the
  * runtime knows nothing, so long if the file still names it. */
 #define POD_COMES_MS 300000

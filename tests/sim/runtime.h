@@ -41,6 +41,7 @@ struct rt_sandbox {
     bool stop_asked;     /* its stop was asked for, as far as the shim knows */
     uint64_t remade_ms;  /* it was dead then: until then another must be expected; 0: it was not */
     uint64_t doubted_ms; /* likewise: until then another may be */
+    uint64_t row_by_ms;  /* that it was stopped is stored by then; 0: it need not, or was judged */
     bool hidden;         /* listed as not ready, though it is */
     uint64_t kill_ms; /* when the kubelet stops it, not ready and with containers that run; 0: that
                        * was not looked at yet */

@@ -160,7 +160,7 @@ static void tell_answer(struct world *w, const struct runtime_call *call)
         break;
     case CALL_STOP_SANDBOX:
         if (s)
-            s->stopped_in = w->shim.incarnation;
+            over_stop_told(w, s);
         if (s && !call->foreign)
             s->stop_told = true;
         devicemgr_sandbox_stopped(w->shim.core, shim_now_ms(w), id);

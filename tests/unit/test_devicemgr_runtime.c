@@ -140,6 +140,66 @@ static void pod_rows_ride_along(void **state)
     expect(w, "commit allocation u2 main vendor.com/gpu, pod u1, pod u2");
 }
 
+/* Nothing else may follow for long, and nobody stops a sandbox again whose pod has finished. */
+static void what_was_stopped_is_stored_after_a_while_in_one_commit(void **state)
+{
+    struct world *w = *state;
+
+    container_made(w, 1, "u2", "main", GPU ":g1");
+    sandbox_ran(w, "u9", "s-u9", 0); /* holds nothing */
+    ignore_all(w);
+    for (unsigned i = 0; i < 2; i++) {
+        sandbox_stopped(w, "s-u1");
+        sandbox_stopped(w, "s-u9");
+        pass(w, STOPPED_STORE_MS - 1);
+        sandbox_stopped(w, "s-u2");
+        expect_nothing(w);
+        pass(w, 1);
+        expect_stored(w, "commit pod u1, pod u2");
+    }
+    sandbox_stopped(w, "s-u9");
+    assert_int_equal(devicemgr_next_ms(w->mgr), UINT64_MAX);
+}
+
+/* What goes to the disk in between has it, too. */
+static void with_another_commit_it_is_stored_by_that(void **state)
+{
+    struct world *w = *state;
+
+    sandbox_stopped(w, "s-u1");
+    sandbox_removed(w, "s-u1");
+    expect_stored(w, "commit -allocation u1 main vendor.com/gpu, -pod u1");
+    assert_int_equal(devicemgr_next_ms(w->mgr), UINT64_MAX);
+    pass(w, STOPPED_STORE_MS);
+    expect_nothing(w);
+}
+
+/* A disk that is full may be slow to say so. */
+static void nothing_is_stored_at_the_end_where_the_store_fails(void **state)
+{
+    struct world *w = *state;
+
+    sandbox_stopped(w, "s-u1");
+    pass(w, STOPPED_STORE_MS);
+    expect(w, "commit pod u1");
+    commit_failed(w, "database or disk is full");
+    devicemgr_drain(w->mgr, w->now_ms);
+    devicemgr_run(w->mgr);
+    expect_nothing(w);
+    pass(w, COMMIT_RETRY_MS_MIN);
+    expect_stored(w, "commit pod u1");
+}
+
+static void nor_where_nothing_is_to_be(void **state)
+{
+    struct world *w = *state;
+
+    sandbox_ran(w, "u1", "s-u1b", 1); /* which rides along */
+    devicemgr_drain(w->mgr, w->now_ms);
+    devicemgr_run(w->mgr);
+    expect_nothing(w);
+}
+
 static void a_create_after_the_removal_does_not_bring_the_pod_back(void **state)
 {
     struct world *w = *state;
@@ -323,6 +383,10 @@ int main(void)
         TEST(an_answer_after_the_pods_end_is_ignored),
         TEST(a_removed_container_holds_nothing),
         TEST(pod_rows_ride_along),
+        TEST(what_was_stopped_is_stored_after_a_while_in_one_commit),
+        TEST(with_another_commit_it_is_stored_by_that),
+        TEST(nothing_is_stored_at_the_end_where_the_store_fails),
+        TEST(nor_where_nothing_is_to_be),
         TEST(a_create_after_the_removal_does_not_bring_the_pod_back),
         TEST(a_removal_of_a_sandbox_not_known_yet_counts),
         TEST(a_stop_of_a_sandbox_not_known_yet_counts),

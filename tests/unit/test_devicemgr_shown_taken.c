@@ -1,4 +1,5 @@
 /* What the shim gave away is shown as unhealthy. */
+#include "devicemgr/things/limits.h"
 #include "devicemgr/things/request.h"
 #include "shown_world.h"
 
@@ -100,6 +101,50 @@ static void who_chose_is_known_after_a_restart(void **state)
     expect_shown(w, GPU, "g0! g1+ g2");
 }
 
+/* u1 had g0, and has done its work. Nobody stops its sandbox again, as long as there is the pod. */
+static void u1_has_finished(struct world *w)
+{
+    gpus_up(w, "g0 g1");
+    container_chosen(w, 11, "u1", "main", GPU "=1", "g0");
+    sandbox_ended(w, "s-u1");
+    expect_shown(w, GPU, "g0 g1");
+    ignore_all(w);
+}
+
+/* The daemon is restarted, and the runtime lists what is left of u1. */
+static void restart_with_what_is_left(struct world *w)
+{
+    restart(w);
+    pass(w, OUTCOME_MS); /* nothing is in the making any more */
+    ignore_all(w);
+    runtime_listed(w, "~u1/main!");
+}
+
+static void what_a_finished_pod_had_is_free_after_a_restart(void **state)
+{
+    struct world *w = *state;
+
+    u1_has_finished(w);
+    pass(w, STOPPED_STORE_MS - 1);
+    expect_nothing(w);
+    pass(w, 1);
+    expect_stored(w, "commit pod u1");
+    restart_with_what_is_left(w);
+    expect_shown(w, GPU, "g0 g1");
+}
+
+static void also_if_the_daemon_ends_before_that(void **state)
+{
+    struct world *w = *state;
+
+    u1_has_finished(w);
+    devicemgr_drain(w->mgr, w->now_ms);
+    devicemgr_run(w->mgr);
+    expect_stored(w, "commit pod u1");
+    restart_with_what_is_left(w);
+    expect_shown(w, GPU, "g0 g1");
+}
+
 /* The runtime lists "c-u1-main" with its token, and its pod with `request` as its annotation. */
 static void list_u1(struct world *w, const char *request_key, const char *request)
 {
@@ -196,6 +241,8 @@ int main(void)
         TEST(what_was_given_away_both_ways_is_healthy),
         TEST(shared_devices_are_nobodys),
         TEST(who_chose_is_known_after_a_restart),
+        TEST(what_a_finished_pod_had_is_free_after_a_restart),
+        TEST(also_if_the_daemon_ends_before_that),
         TEST(who_chose_is_told_by_the_pods_annotation_if_the_checkpoint_is_lost),
         TEST(who_chose_is_told_by_the_next_create_at_the_latest),
         TEST(who_asked_last_has_chosen),
