@@ -88,8 +88,8 @@ static bool has_allocation(const struct world *w, unsigned uid)
 
 void over_stop_told(struct world *w, struct rt_sandbox *s)
 {
-    if (s->stopped_in != w->shim.incarnation && s->told_in == w->shim.incarnation)
-        s->row_by_ms = w->now_ms + STORED_MS_MAX;
+    if (s->stopped_in != w->shim.incarnation)
+        s->row_by_ms = s->told_in == w->shim.incarnation ? w->now_ms + STORED_MS_MAX : 0;
     s->stopped_in = w->shim.incarnation;
 }
 
