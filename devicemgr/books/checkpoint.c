@@ -21,7 +21,7 @@ static bool pod_kept(const struct state *state, const struct pod *pod)
 {
     const struct allocation *a = allocations_of_pod(&state->allocations, pod->uid);
 
-    while (a && a->row == ALLOCATION_RESERVED)
+    while (a && a->row == ALLOCATION_RESERVED && !allocation_durable(a))
         a = a->pod_next;
     return a || pod->remembers;
 }
@@ -63,7 +63,8 @@ static uint8_t *value_of(struct state *state, const struct dirty_thing *thing, s
 /* Whether there is something to be kept of it, or will be when a commit begins. */
 static bool is_wanted(const struct state *state, const struct dirty_thing *thing)
 {
-    return (thing->allocation && thing->allocation->row != ALLOCATION_RESERVED) ||
+    return (thing->allocation && (thing->allocation->row != ALLOCATION_RESERVED ||
+                                  allocation_durable(thing->allocation))) ||
            (thing->resource && resource_kept(thing->resource)) ||
            (thing->pod && pod_kept(state, thing->pod)) || thing->order || thing->driver ||
            (thing->claim && claim_state_kept(thing->claim->state)) ||
@@ -176,7 +177,7 @@ static void finish_row(struct state *state, const struct dirty_row *row, uint64_
     if (durable || allocation->options) /* a row has its devices: the options may follow */
         allocation_confirm(allocation, state->settings.boot_id);
     else if (allocation_durable(allocation))
-        allocation_revert(allocation);
+        ledger_revert_allocation(state, allocation);
     else
         ledger_remove_allocation(state, allocation);
 }

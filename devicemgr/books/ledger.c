@@ -106,6 +106,46 @@ void ledger_drop_allocation(struct state *state, struct allocation *allocation)
     ledger_remove_allocation(state, allocation);
 }
 
+void ledger_replace_allocation(struct state *state, struct allocation *allocation,
+                               const struct ids *ids, const struct ids *asked)
+{
+    remember_token(state, allocation);
+    siblings_changed(state, allocation->pod_uid, true);
+    allocation_replace(allocation, ids, asked);
+}
+
+/* Whether another pod has of what it had before, which was given away meanwhile. */
+static bool is_anothers(const struct state *state, const struct allocation *allocation)
+{
+    for (size_t i = 0; i < allocation->before.len; i++) {
+        const char *id = allocation->before.v[i];
+        const struct owners *holders =
+            allocations_holders(&state->allocations, allocation->resource, id);
+
+        for (size_t k = 0; k < owners_len(holders); k++) {
+            const struct allocation *holder = holders->v[k];
+
+            if (strcmp(holder->pod_uid, allocation->pod_uid) != 0 &&
+                !ids_contain_sorted(&allocation->ids, id))
+                return true;
+        }
+    }
+    return false;
+}
+
+void ledger_revert_allocation(struct state *state, struct allocation *allocation)
+{
+    if (is_anothers(state, allocation)) {
+        ledger_drop_allocation(state, allocation);
+        return;
+    }
+    if (allocation->before.len > 0) {
+        siblings_changed(state, allocation->pod_uid, true);
+        dirty_touch_allocation(state, allocation);
+    }
+    allocation_revert(allocation);
+}
+
 void ledger_drop_allocations(struct state *state, const char *pod_uid)
 {
     struct allocation *allocation;

@@ -6,6 +6,7 @@
 #define DEVICEMGR_BOOKS_LEDGER_H
 
 struct allocation;
+struct ids;
 struct pod;
 struct request;
 struct state;
@@ -25,6 +26,11 @@ void ledger_outcome_unknown(struct state *state, struct allocation *allocation,
 void ledger_drop_allocation(struct state *state, struct allocation *allocation);
 /* Removes it from the table only. */
 void ledger_remove_allocation(struct state *state, struct allocation *allocation);
+/* allocation_replace(), allocation_revert(). What another has by then of what it had before is not
+ * had again: then it is dropped. */
+void ledger_replace_allocation(struct state *state, struct allocation *allocation,
+                               const struct ids *ids, const struct ids *asked);
+void ledger_revert_allocation(struct state *state, struct allocation *allocation);
 /* A container was made with the resources of `has` and no other: what the shim chose for those of
  * its name before it, which have ended, of a resource that is not among them is free. */
 void ledger_release_leftovers(struct state *state, const char *pod_uid, const char *container,

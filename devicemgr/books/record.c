@@ -162,16 +162,19 @@ uint8_t *record_of_allocation(const struct allocation *allocation, const char *b
                               size_t *bytes_len)
 {
     const V1beta1__ContainerAllocateResponse *options = allocation->options;
+    bool replaces = allocation->row == ALLOCATION_RESERVED && allocation->before.len > 0;
+    const struct ids *ids = replaces ? &allocation->before : &allocation->ids;
+    const struct ids *asked = replaces ? &allocation->before_asked : &allocation->asked;
     Checkpoint__V1__Allocation row = CHECKPOINT__V1__ALLOCATION__INIT;
     uint8_t *bytes;
 
     row.pod_uid = (char *)allocation->pod_uid;
     row.container = (char *)allocation->container;
     row.resource = (char *)allocation->resource;
-    row.device_ids = allocation->ids.v;
-    row.n_device_ids = allocation->ids.len;
-    row.asked_ids = allocation->asked.v;
-    row.n_asked_ids = allocation->asked.len;
+    row.device_ids = ids->v;
+    row.n_device_ids = ids->len;
+    row.asked_ids = asked->v;
+    row.n_asked_ids = asked->len;
     row.boot_id = allocation->boot_id;
     row.own_choice = allocation->own_choice;
     row.claimed = allocation->claimed;

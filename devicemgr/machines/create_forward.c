@@ -159,13 +159,18 @@ static void note_outcome(struct state *state, struct create *create, const char 
 }
 
 /* The runtime refused it: devices that the shim chose for this container, and no container was ever
- * made with, are free for others. What the kubelet chose is the kubelet's to give back. */
+ * made with, are free for others, and what they were in the place of is its own again. What the
+ * kubelet chose is the kubelet's to give back. */
 static void give_up_chosen(struct state *state, const struct create *create)
 {
     for (size_t i = 0; i < create->demand.request.len; i++) {
         struct allocation *allocation = create_allocation(state, create, i);
 
-        if (allocation && allocation->tentative)
+        if (!allocation || !allocation->tentative)
+            continue;
+        if (allocation->before.len > 0)
+            ledger_revert_allocation(state, allocation);
+        else
             ledger_drop_allocation(state, allocation);
     }
 }

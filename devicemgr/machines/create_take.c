@@ -127,6 +127,13 @@ static void note_source(struct state *state, struct allocation *allocation,
         kubelet_note_token(state, allocation, wanted->demand->started_ms);
 }
 
+/* Whether it has what it had until there are others in the place of what is lost: of what the shim
+ * chose, and the kubelet keeps for nobody. */
+static bool stays(const struct wanted *wanted, const struct selection_item *selected)
+{
+    return wanted->has && selected->instead.len > 0 && !wanted->want->token;
+}
+
 /* What the selection says that holds whether or not all can be had now. */
 static void prepare(struct creates *creates, struct create *create, size_t index,
                     struct wanted *wanted, const struct selection_item *selected)
@@ -138,7 +145,7 @@ static void prepare(struct creates *creates, struct create *create, size_t index
                      allocations_mutable(table, selected->checks.v[i]));
     if (selected->mark.len > 0)
         replacing_set(creates->state, wanted->demand, wanted->want->resource, &selected->mark);
-    if (selected->drop) {
+    if (selected->drop && !stays(wanted, selected)) {
         ledger_drop_allocation(creates->state, allocations_mutable(table, wanted->has));
         wanted->has = NULL;
     }
@@ -148,7 +155,8 @@ static void prepare(struct creates *creates, struct create *create, size_t index
         note_source(creates->state, allocations_mutable(table, wanted->has), wanted);
 }
 
-/* What the container has already, or a new allocation of what is free. */
+/* What the container has already, as it is or with others in the place of what is lost; or a new
+ * allocation of what is free. */
 static struct allocation *take(struct state *state, const struct wanted *wanted,
                                const struct selection_item *selected)
 {
@@ -157,6 +165,12 @@ static struct allocation *take(struct state *state, const struct wanted *wanted,
 
     if (selected->kind == SELECTION_KEEP)
         return allocations_mutable(&state->allocations, wanted->has);
+    if (wanted->has) {
+        allocation = allocations_mutable(&state->allocations, wanted->has);
+        ledger_replace_allocation(state, allocation, &selected->ids, &selected->instead);
+        note_source(state, allocation, wanted);
+        return allocation;
+    }
     allocation = allocations_add(&state->allocations, demand->pod_uid, demand->container,
                                  wanted->want->resource, &selected->ids);
     allocation_set_replaced(allocation, &selected->instead);

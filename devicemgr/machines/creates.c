@@ -41,7 +41,7 @@ void create_release(struct state *state, const struct create *create)
         if (allocation->row == ALLOCATION_CARRIED)
             continue; /* the commit decides */
         if (allocation_durable(allocation))
-            allocation_revert(allocation);
+            ledger_revert_allocation(state, allocation);
         else
             ledger_remove_allocation(state, allocation);
     }

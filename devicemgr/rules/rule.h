@@ -19,7 +19,7 @@
 
 /* clang-format off */
 #pragma GCC poison allocation_carry allocation_confirm allocation_conflict_once
-#pragma GCC poison allocation_drop_lives allocation_queue
+#pragma GCC poison allocation_drop_lives allocation_queue allocation_replace allocation_put_in allocation_take_out
 #pragma GCC poison allocation_revert allocation_set_answered allocation_set_asked
 #pragma GCC poison allocation_set_changed allocation_set_create allocation_set_ended allocation_set_epoch
 #pragma GCC poison allocation_set_exited allocation_set_found allocation_set_fresh
@@ -46,7 +46,7 @@
 #pragma GCC poison claim_set_prepared claim_set_restored claim_set_state claim_set_unstored
 #pragma GCC poison claims_remove claims_renew claims_set_response task_note_local drivers_add_instance drivers_remove
 #pragma GCC poison driver_set_moved driver_set_wiped drivers_add_elsewhere drivers_set_why task_forget_claim task_note_moved task_users_add task_users_ended task_users_listed
-#pragma GCC poison ledger_drop_allocation ledger_drop_pod
+#pragma GCC poison ledger_drop_allocation ledger_drop_pod ledger_replace_allocation ledger_revert_allocation
 #pragma GCC poison ledger_outcome_unknown ledger_remove_allocation plugin_answer
 #pragma GCC poison plugin_answer_all plugin_answer_failed
 #pragma GCC poison plugin_dial plugin_hang_up plugin_log_list plugin_remove pod_ignore_once pod_note_token

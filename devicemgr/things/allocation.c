@@ -7,6 +7,52 @@
 
 #include "devicemgr/things/options.h"
 
+/* ---- its devices ---- */
+
+static void index_all(struct owners **table, const struct allocation *allocation,
+                      const struct ids *ids)
+{
+    for (size_t i = 0; i < ids->len; i++)
+        owners_add(table, (const char *[]){allocation->resource, ids->v[i]}, 2, allocation);
+}
+
+static void unindex_all(struct owners **table, const struct allocation *allocation,
+                        const struct ids *ids)
+{
+    for (size_t i = 0; i < ids->len; i++)
+        owners_remove(table, (const char *[]){allocation->resource, ids->v[i]}, 2, allocation);
+}
+
+void allocation_put_in(struct allocation *allocation)
+{
+    index_all(&allocation->table->devices, allocation, &allocation->ids);
+    index_all(&allocation->table->asked, allocation, &allocation->asked);
+}
+
+void allocation_take_out(struct allocation *allocation)
+{
+    struct allocations *table = allocation->table;
+
+    if (allocation->shown != SHOWN_NOTHING)
+        ids_add_new(&table->dropped, allocation->resource);
+    unindex_all(&table->devices, allocation, &allocation->ids);
+    unindex_all(&table->asked, allocation, &allocation->asked);
+}
+
+/* What it has and what it had before change places. */
+static void swap_before(struct allocation *allocation)
+{
+    struct ids ids = allocation->ids, asked = allocation->asked;
+
+    allocation_take_out(allocation);
+    allocation->ids = allocation->before;
+    allocation->asked = allocation->before_asked;
+    allocation->before = ids;
+    allocation->before_asked = asked;
+    allocation_put_in(allocation);
+    allocation_set_changed(allocation);
+}
+
 /* ---- what it is, and waits for ---- */
 
 unsigned allocation_waits(const struct allocation *allocation)
@@ -143,6 +189,14 @@ static void set_unknown(struct allocation *allocation, const char *sandbox_id)
     allocation->unknown_in = copy;
 }
 
+/* A container was made with its devices, or may be. */
+static void set_made(struct allocation *allocation)
+{
+    allocation->tentative = false;
+    ids_fini(&allocation->before);
+    ids_fini(&allocation->before_asked);
+}
+
 void allocation_set_live(struct allocation *allocation, const char *container_id,
                          const char *sandbox_id, uint32_t attempt)
 {
@@ -152,7 +206,7 @@ void allocation_set_live(struct allocation *allocation, const char *container_id
 
     allocation_set_ended(allocation, container_id); /* told again */
     forget_answers(allocation);
-    allocation->tentative = false;
+    set_made(allocation);
     while (at < allocation->lives_len && allocation->lives[at].attempt <= attempt)
         at++;
     lives = mem_alloc(allocation->lives_len + 1, sizeof *lives);
@@ -171,7 +225,7 @@ void allocation_set_unknown(struct allocation *allocation, const char *sandbox_i
     forget_answers(allocation);
     set_unknown(allocation, sandbox_id);
     allocation->unknown_until_ms = until_ms;
-    allocation->tentative = false;
+    set_made(allocation);
 }
 
 bool allocation_set_ended(struct allocation *allocation, const char *container_id)
@@ -249,8 +303,9 @@ static bool may_move(enum allocation_row from, enum allocation_row to)
 {
     switch (from) {
     case ALLOCATION_RESERVED:
-    case ALLOCATION_DURABLE:
         return to == ALLOCATION_QUEUED || to == ALLOCATION_DURABLE;
+    case ALLOCATION_DURABLE:
+        return to != ALLOCATION_CARRIED;
     case ALLOCATION_QUEUED:
         return to == ALLOCATION_CARRIED || to == ALLOCATION_DURABLE;
     case ALLOCATION_CARRIED:
@@ -312,9 +367,28 @@ void allocation_set_restored(struct allocation *allocation,
     set_boot(allocation, boot_id);
 }
 
+void allocation_replace(struct allocation *allocation, const struct ids *ids,
+                        const struct ids *asked)
+{
+    set_made(allocation);
+    ids_copy(&allocation->before, ids->v, ids->len);
+    ids_sort(&allocation->before);
+    ids_copy(&allocation->before_asked, asked->v, asked->len);
+    ids_sort(&allocation->before_asked);
+    if (ids_equal(&allocation->before_asked, &allocation->before))
+        ids_fini(&allocation->before_asked);
+    swap_before(allocation);
+    forget_answers(allocation);
+    set_options(allocation, NULL);
+    set_boot(allocation, "");
+    set_row(allocation, ALLOCATION_RESERVED, 0);
+    allocation->renews = true;
+    allocation_set_tentative(allocation);
+}
+
 void allocation_queue(struct allocation *allocation)
 {
-    allocation->renews = allocation->row == ALLOCATION_DURABLE;
+    allocation->renews = allocation_durable(allocation);
     set_row(allocation, ALLOCATION_QUEUED, 0);
 }
 
@@ -350,6 +424,10 @@ void allocation_confirm(struct allocation *allocation, const char *boot_id)
 void allocation_revert(struct allocation *allocation)
 {
     assert(allocation_durable(allocation));
+    if (allocation->before.len > 0) {
+        swap_before(allocation);
+        set_made(allocation);
+    }
     set_row(allocation, ALLOCATION_DURABLE, 0);
     set_fresh(allocation, NULL);
 }

@@ -17,7 +17,8 @@
  *
  * If its create is given up before a commit carries it, or the commit fails, one that was DURABLE
  * before is so again, as it was; another is removed. But where a row has its devices, and new
- * options are all that could not be stored, these are in force, and stored later. One that was
+ * options are all that could not be stored, these are in force, and stored later. One that is to
+ * have others in the place of what is lost is RESERVED once more, beside its older row. One that was
  * restored, or is found with a container that runs, is DURABLE at once;
  *
  * and its *life*, what is known of its containers. Several of these may be true at a time, the
@@ -104,9 +105,12 @@ struct allocation {
     bool claimed;     /* else: they are its claims' (lift.h), which say who shares them: */
     struct by_claims by; /* by which; empty: that is not known */
     bool tentative;      /* the shim chose them, and no container was made with them yet */
+    struct ids before;   /* likewise, in the place of what is lost of these, which it has again if
+                          * none is; sorted; empty: of nothing */
+    struct ids before_asked; /* `asked` with these */
 
     enum allocation_row row;
-    bool renews;     /* QUEUED or CARRIED: the checkpoint has an older row, which else stays; or a
+    bool renews;     /* not DURABLE: the checkpoint has an older row, which else stays; or a
                       * container says it */
     uint64_t commit; /* CARRIED: by which */
     bool stored;     /* the store may have a row of it; checkpoint.c's */
@@ -284,6 +288,10 @@ void allocation_set_sandbox_ended(struct allocation *allocation, const char *san
 void allocation_set_idle(struct allocation *allocation);
 /* It is about to be removed. */
 void allocation_drop_lives(struct allocation *allocation);
+/* Its devices, and what they are in the place of, are in the table's indexes from now on; or no
+ * more: they are about to be others. */
+void allocation_put_in(struct allocation *allocation);
+void allocation_take_out(struct allocation *allocation);
 /* Its containers were heard of while list `epoch` was the last asked for. */
 void allocation_set_epoch(struct allocation *allocation, uint64_t epoch);
 /* A list shows a container of it that has exited. */
@@ -316,13 +324,19 @@ void allocation_set_restored(struct allocation *allocation,
 /* Sets what the plugin answered, to be made durable; takes `options`. */
 void allocation_set_fresh(struct allocation *allocation,
                           V1beta1__ContainerAllocateResponse *options, uint64_t generation);
+/* From DURABLE to RESERVED: `ids`, which the shim chose, in the place of what is lost of its own;
+ * `asked` as with allocation_set_replaced(). Its options are asked for anew, whatever becomes of
+ * it. */
+void allocation_replace(struct allocation *allocation, const struct ids *ids,
+                        const struct ids *asked);
 /* From RESERVED or DURABLE to QUEUED: what it has now is to be made durable. */
 void allocation_queue(struct allocation *allocation);
 /* From QUEUED to CARRIED. */
 void allocation_carry(struct allocation *allocation, uint64_t commit);
 /* From CARRIED to DURABLE: the commit succeeded, the fresh options, if any, are those in force. */
 void allocation_confirm(struct allocation *allocation, const char *boot_id);
-/* Of one of which the checkpoint has a row: back to that; fresh options are dropped. */
+/* Of one of which the checkpoint has a row: back to that, and to what it had before; fresh options
+ * are dropped. */
 void allocation_revert(struct allocation *allocation);
 
 #endif

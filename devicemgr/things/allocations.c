@@ -148,9 +148,7 @@ struct allocation *allocations_add(struct allocations *table, const char *pod_ui
     ids_sort(&allocation->ids);
     HASH_ADD_KEYPTR(hh, table->by_key, allocation->key, allocation->key_bytes, allocation);
     group_add(table, allocation);
-    for (size_t i = 0; i < allocation->ids.len; i++)
-        owners_add(&table->devices, (const char *[]){resource, allocation->ids.v[i]}, 2,
-                   allocation);
+    allocation_put_in(allocation);
     return allocation;
 }
 
@@ -164,10 +162,11 @@ void allocation_set_replaced(struct allocation *allocation, const struct ids *as
     ids_sort(&sorted);
     if (ids_equal(&sorted, &allocation->ids))
         ids_fini(&sorted);
+    if (sorted.len == 0)
+        return;
+    allocation_take_out(allocation);
     allocation->asked = sorted;
-    for (size_t i = 0; i < sorted.len; i++)
-        owners_add(&allocation->table->asked, (const char *[]){allocation->resource, sorted.v[i]},
-                   2, allocation);
+    allocation_put_in(allocation);
 }
 
 const struct allocation *allocations_find(const struct allocations *table, const char *pod_uid,
@@ -203,6 +202,8 @@ static void allocation_free(struct allocations *table, struct allocation *alloca
     free(allocation->unknown_in);
     ids_fini(&allocation->ids);
     ids_fini(&allocation->asked);
+    ids_fini(&allocation->before);
+    ids_fini(&allocation->before_asked);
     by_claims_fini(&allocation->by);
     table->options_bytes -= allocation->options_bytes + allocation->fresh_bytes;
     options_free(allocation->options);
@@ -214,14 +215,7 @@ static void allocation_free(struct allocations *table, struct allocation *alloca
 
 void allocations_remove(struct allocations *table, struct allocation *allocation)
 {
-    if (allocation->shown != SHOWN_NOTHING)
-        ids_add_new(&table->dropped, allocation->resource);
-    for (size_t i = 0; i < allocation->ids.len; i++)
-        owners_remove(&table->devices, (const char *[]){allocation->resource, allocation->ids.v[i]},
-                      2, allocation);
-    for (size_t i = 0; i < allocation->asked.len; i++)
-        owners_remove(&table->asked, (const char *[]){allocation->resource, allocation->asked.v[i]},
-                      2, allocation);
+    allocation_take_out(allocation);
     allocation_drop_lives(allocation);
     group_remove(table, allocation);
     if (allocation->stale)

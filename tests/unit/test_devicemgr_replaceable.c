@@ -58,7 +58,6 @@ static void what_is_not_listed_for_so_long_is_lost(void **state)
     expect_nothing(w);
     pass(w, 1);
     expect(w, "allocate g1 *");
-    expect_stored(w, "commit -allocation u1 main vendor.com/gpu, -pod u1");
     allocated(w, "G=1");
     expect_stored(w, "commit allocation u1 main vendor.com/gpu, pod u1");
     expect_with(w, "verdict 12 forward", "G=1", NULL);
@@ -219,7 +218,6 @@ static void several_resources_are_all_or_nothing(void **state)
     lists(w, nic, "n0!");
     pass(w, AFTER_MS);
     create_request(w, 12, "u1", "main", GPU "=1, " NIC "=1");
-    expect_stored(w, "commit -allocation u1 main vendor.com/gpu, pod u1"); /* g0 is let go of */
     expect_nothing(w);
     create_request(w, 13, "u2", "main", GPU "=1"); /* g1 is not kept from it */
     expect(w, "allocate g1 *");
@@ -229,6 +227,188 @@ static void several_resources_are_all_or_nothing(void **state)
     expect(w, "allocate g1 *");
     allocated_stored(w, "G=1");
     expect(w, "verdict 12 forward N=0 G=1 *");
+}
+
+/* u1's container was made with g0, g1 and n0, and is over; g0 is lost, and n0 is to be waited for. */
+static uint64_t u1_lacks_g0_and_waits_for_n0(struct world *w, uint64_t *nic)
+{
+    uint64_t gpu;
+
+    replaces(w, true);
+    gpu = gpus_up(w, "g0 g1 g2");
+    *nic = nics_up(w, "n0");
+    create_request(w, 11, "u1", "main", GPU "=2, " NIC "=1");
+    expect(w, "allocate n0 *");
+    expect(w, "allocate g0,g1 *");
+    allocated(w, "G=0");
+    w->call--;
+    allocated_stored(w, "N=0");
+    create_answered(w, 11, "c-u1-main");
+    container_removed(w, "c-u1-main");
+    lists(w, gpu, "g1 g2");
+    lists(w, *nic, "n0!");
+    pass(w, AFTER_MS);
+    ignore_all(w);
+    create_request(w, 12, "u1", "main", GPU "=2, " NIC "=1");
+    return gpu;
+}
+
+static void what_stays_is_kept_while_something_else_is_waited_for(void **state)
+{
+    struct world *w = *state;
+    uint64_t nic;
+
+    u1_lacks_g0_and_waits_for_n0(w, &nic);
+    expect_nothing(w);
+    create_request(w, 13, "u2", "main", GPU "=1");
+    expect(w, "allocate g2 *");
+}
+
+static void what_is_back_meanwhile_is_not_replaced(void **state)
+{
+    struct world *w = *state;
+    uint64_t nic, gpu = u1_lacks_g0_and_waits_for_n0(w, &nic);
+
+    lists(w, gpu, "g0 g1 g2");
+    plugin_list(w, nic, "n0");
+    expect_with(w, "verdict 12 forward", "G=0", NULL);
+}
+
+/* u1's container was made with g0 and g1, and is made again with g2 in the place of g0. */
+static void u1_is_to_have_g2(struct world *w)
+{
+    uint64_t gpu;
+
+    replaces(w, true);
+    gpu = gpus_up(w, "g0 g1 g2");
+    container_chosen(w, 11, "u1", "main", GPU "=2", "g0,g1");
+    container_removed(w, "c-u1-main");
+    lists(w, gpu, "g1 g2");
+    pass(w, AFTER_MS);
+    ignore_all(w);
+    create_request(w, 12, "u1", "main", GPU "=2");
+    expect(w, "allocate g1,g2 *");
+    expect_nothing(w); /* its row stays until there is another */
+}
+
+/* It has g0 and g1 again: g2 is another's to have. */
+static void expect_g1_kept(struct world *w)
+{
+    if (w->pending)
+        committed(w);
+    ignore_all(w);
+    create_request(w, 13, "u2", "main", GPU "=1");
+    expect(w, "allocate g2 *");
+    create_cancelled(w, 13);
+    if (w->pending)
+        committed(w);
+    ignore_all(w);
+    create_request(w, 14, "u1", "main", GPU "=2");
+    expect(w, "allocate g1,g2 *");
+}
+
+static void what_stays_is_kept_if_the_plugin_fails(void **state)
+{
+    struct world *w = *state;
+
+    u1_is_to_have_g2(w);
+    allocate_failed(w, 2, "the device is resetting");
+    expect_g1_kept(w);
+}
+
+static void or_who_asked_has_gone(void **state)
+{
+    struct world *w = *state;
+
+    u1_is_to_have_g2(w);
+    create_cancelled(w, 12);
+    expect_g1_kept(w);
+}
+
+static void or_it_cannot_be_stored(void **state)
+{
+    struct world *w = *state;
+
+    u1_is_to_have_g2(w);
+    allocated(w, "G=1");
+    expect(w, "commit allocation u1 main vendor.com/gpu, pod u1");
+    commit_failed(w, "database or disk is full");
+    expect_g1_kept(w);
+}
+
+static void or_who_asked_has_gone_meanwhile(void **state)
+{
+    struct world *w = *state;
+
+    u1_is_to_have_g2(w);
+    allocated(w, "G=1");
+    create_cancelled(w, 12);
+    commit_failed(w, "database or disk is full");
+    expect_g1_kept(w);
+}
+
+static void or_the_runtime_refuses_it(void **state)
+{
+    struct world *w = *state;
+
+    u1_is_to_have_g2(w);
+    allocated_stored(w, "G=1");
+    expect_with(w, "verdict 12 forward", "G=1", NULL);
+    create_answered(w, 12, NULL);
+    expect_stored(w, "commit allocation u1 main vendor.com/gpu");
+    expect_g1_kept(w);
+}
+
+/* The plugin serves again, and what the row says is u1's. */
+static void expect_g1_kept_after_a_restart(struct world *w)
+{
+    world_restart(w);
+    plugin_back(w, "g1 g2");
+    if (w->pending)
+        committed(w);
+    pass(w, OUTCOME_MS);
+    runtime_listed(w, "u1/main!");
+    pass(w, AFTER_MS);
+    expect_g1_kept(w);
+}
+
+static void or_the_daemon_dies(void **state)
+{
+    struct world *w = *state;
+
+    u1_is_to_have_g2(w);
+    expect_g1_kept_after_a_restart(w);
+}
+
+/* All is written anew. */
+static void also_with_a_new_file(void **state)
+{
+    struct world *w = *state;
+
+    u1_is_to_have_g2(w);
+    devicemgr_store_reset(w->mgr, w->now_ms);
+    devicemgr_run(w->mgr);
+    expect_with(w, "commit ", "allocation u1 main vendor.com/gpu", "pod u1", NULL);
+    committed(w);
+    expect_g1_kept_after_a_restart(w);
+}
+
+static void what_another_has_by_then_is_not_had_again(void **state)
+{
+    struct world *w = *state;
+    uint64_t call;
+
+    u1_is_to_have_g2(w);
+    call = w->call;
+    lists(w, w->endpoint, "g0 g1 g2");
+    create_request(w, 13, "u2", "main", GPU "=1");
+    expect(w, "allocate g0 *");
+    w->call = call;
+    allocate_failed(w, 2, "the device is resetting");
+    expect_with(w, "verdict 12 refused", NULL);
+    expect_stored(w, "commit -allocation u1 main vendor.com/gpu, -pod u1");
+    create_request(w, 14, "u1", "main", GPU "=2");
+    expect(w, "allocate g1,g2 *");
 }
 
 static void what_runs_keeps_what_it_has(void **state)
@@ -276,8 +456,6 @@ static void replace_g0(struct world *w)
     ignore_all(w);
     wants_again(w);
     expect(w, "allocate g1 *");
-    committed(w); /* it has g0 no more */
-    ignore_all(w);
     allocated_stored(w, "G=1");
     expect_event(w, "replaced vendor.com/gpu [g1] ns/u1/main -: in the place of g0");
     expect_with(w, "verdict 12 forward", "G=1", NULL);
@@ -347,6 +525,16 @@ int main(void)
         TEST(a_refusal_for_want_of_one_says_so),
         TEST(what_is_not_lost_it_keeps),
         TEST(several_resources_are_all_or_nothing),
+        TEST(what_stays_is_kept_while_something_else_is_waited_for),
+        TEST(what_is_back_meanwhile_is_not_replaced),
+        TEST(what_stays_is_kept_if_the_plugin_fails),
+        TEST(or_who_asked_has_gone),
+        TEST(or_it_cannot_be_stored),
+        TEST(or_who_asked_has_gone_meanwhile),
+        TEST(or_the_runtime_refuses_it),
+        TEST(or_the_daemon_dies),
+        TEST(also_with_a_new_file),
+        TEST(what_another_has_by_then_is_not_had_again),
         TEST(what_runs_keeps_what_it_has),
         TEST(what_another_pod_has_been_given_is_not_taken),
         TEST(it_is_told_once),
