@@ -286,11 +286,24 @@ static struct look look_at_had(const struct state *state, const struct wanted *w
     return look;
 }
 
+/* Whether it waits for what the shim chose, and nobody ever had: others may be free. What was chosen
+ * in the place of what is lost it is to have beside what stays of that. */
+static bool never_had(const struct wanted *wanted, const struct look *look)
+{
+    return wanted->has->tentative && wanted->has->before.len == 0 && !wanted->want->token &&
+           !wanted->settings->dra && look->reason.kind == REASON_DEVICES_UNHEALTHY;
+}
+
 static struct look keep(const struct state *state, const struct wanted *wanted,
                         struct selection_item *answer)
 {
     struct look look = look_at_ids(state, wanted, &wanted->has->ids, answer);
 
+    if (never_had(wanted, &look)) {
+        look_fini(&look);
+        answer->drop = true;
+        return (struct look){0};
+    }
     if (look.step == LOOK_REFUSE && !wanted->want->token && holders_handed_on(state, wanted)) {
         look_fini(&look); /* it was not running then: the shim chooses anew */
         answer->drop = true;

@@ -73,6 +73,46 @@ static void a_choice_that_no_container_was_made_with_binds_nobody(void **state)
     expect(w, "allocate g0,g1 *");
 }
 
+static void nor_does_it_once_it_is_lost(void **state)
+{
+    struct world *w = *state;
+    uint64_t gpu = gpus_up(w, "g0 g1");
+
+    create_request(w, 11, "u1", "main", GPU "=1");
+    allocated(w, "A=1");
+    create_cancelled(w, 11);
+    ignore_all(w);
+    committed(w);
+    assert_true(world_stored(w, "allocation u1 main " GPU));
+    plugin_list(w, gpu, "g0! g1");
+    ignore_all(w);
+    create_request(w, 12, "u1", "main", GPU "=1");
+    expect(w, "allocate g1 *");
+}
+
+/* It is not waited for, either, where there is no other. */
+static void what_is_lost_of_it_is_another_s_once_it_is_back(void **state)
+{
+    struct world *w = *state;
+    uint64_t gpu = gpus_up(w, "g0");
+
+    create_request(w, 11, "u1", "main", GPU "=1");
+    allocated(w, "A=1");
+    create_cancelled(w, 11);
+    ignore_all(w);
+    committed(w);
+    plugin_list(w, gpu, "g0!");
+    ignore_all(w);
+    create_request(w, 12, "u1", "main", GPU "=1");
+    expect(w, "commit -allocation u1 main vendor.com/gpu, -pod u1");
+    committed(w);
+    create_cancelled(w, 12);
+    plugin_list(w, gpu, "g0");
+    ignore_all(w);
+    create_request(w, 13, "u2", "main", GPU "=1");
+    expect(w, "allocate g0 *");
+}
+
 static void nothing_new_is_given_out_before_the_first_list(void **state) /* step 2 */
 {
     struct world *w = *state;
@@ -974,6 +1014,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(a_changed_request_is_refused),
         TEST(a_choice_that_no_container_was_made_with_binds_nobody),
+        TEST(nor_does_it_once_it_is_lost),
+        TEST(what_is_lost_of_it_is_another_s_once_it_is_back),
         TEST(nothing_new_is_given_out_before_the_first_list),
         TEST(a_runtime_that_never_lists_ends_with_the_hold),
         TEST(what_a_container_has_it_keeps_before_the_first_list),
