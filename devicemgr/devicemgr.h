@@ -248,7 +248,8 @@ bool devicemgr_create(struct devicemgr *mgr, uint64_t now_ms, uint64_t create,
  * answer does not tell whether the container was made; its outcome stays unknown. */
 void devicemgr_create_cancelled(struct devicemgr *mgr, uint64_t now_ms, uint64_t create);
 /* The shim is about to end: creates that wait for a plugin, a device or its holder, and all that
- * will, are refused at once, UNAVAILABLE; calls of plugins under way go on. For ever. */
+ * will, are refused at once, UNAVAILABLE; calls of plugins under way go on. For ever. What is to be
+ * stored within some time is now, unless the store has failed last. */
 void devicemgr_drain(struct devicemgr *mgr, uint64_t now_ms);
 /* The runtime's answer to a create that a verdict let pass; container_id NULL: it refused.
  * What the shim chose for a container that was never made is free again then, its rows deleted. */
