@@ -105,8 +105,7 @@ struct devicemgr_settings {
     size_t namespaces_len;
     bool start_without;  /* if they are not taken: who asks so is not refused, but none of ours */
     const char *boot_id; /* "": not known; then nothing restored is of this boot */
-    const struct devicemgr_resource_settings *resources; /* by name, each once; all others are
-                                                          * exclusive */
+    const struct devicemgr_resource_settings *resources; /* by name, once; others: exclusive */
     size_t resources_len;
     uint64_t claim_call_ms; /* how long a driver may take for one claim */
     /* Drivers whose answers may be given once more from the checkpoint while they are away. */
@@ -120,8 +119,7 @@ struct devicemgr_settings {
     size_t taints_len;
     const struct devicemgr_shutdown_group *shutdown; /* lowest first, at most 64; none: off */
     size_t shutdown_len;
-    /* For tests: whatever is kept up to date step by step is made out anew after each run, and a
-     * difference aborts. Costs what that saves. */
+    /* For tests: what is kept step by step is made out anew after each run; a difference aborts. */
     bool checked;
 };
 

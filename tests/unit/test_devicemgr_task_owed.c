@@ -595,7 +595,7 @@ static void one_of_the_same_name_is_in_the_way_all_the_same(void **state)
     driver_connected(w, 1);
     expect(w, "unprepare c1 *");
     claim_failed(w, 13, "device is lost");
-    devicemgr_claim_prepare(w->mgr, w->now_ms, 7, DRIVER, &anew);
+    devicemgr_claim_prepare(w->mgr, w->now_ms, 7, (struct devicemgr_batch){0}, DRIVER, &anew);
     devicemgr_run(w->mgr);
     claim_allocated(w, "c2", "p", "gpu-1");
     expect_nothing(w);
