@@ -217,14 +217,16 @@ static void look(struct evicts *evicts)
 
 /* ---- who may use a claim ---- */
 
-/* What was never told is being asked for already. */
+/* What was never told is being asked for already, but for what was refused. */
 static void look_up(struct evicts *evicts, struct claim *claim)
 {
     struct state *state = evicts->state;
+    bool told = consumers_find(state->tainted.consumers, claim->uid);
+    bool refused = claim->refused_ms > 0 && !told;
 
-    if (claim->look_again_ms <= state->now_ms && evictable_claim(state, claim)) {
+    if (claim->look_again_ms <= state->now_ms && (refused || evictable_claim(state, claim))) {
         claim->look_again_ms = state->now_ms + CLAIM_LOOK_AGAIN_MS;
-        if (consumers_find(state->tainted.consumers, claim->uid))
+        if (told || refused)
             action_push(&state->actions, ACTION_CLAIM_LOOK, 0)->claim = action_claim(claim);
     }
     if (claim->look_again_ms > state->now_ms)

@@ -51,6 +51,8 @@
 /* Who may use a claim with a device that is tainted from here is asked of the cluster so often: one
  * GET for each such claim of this node. */
 #define CLAIM_LOOK_AGAIN_MS 60000
+/* It is asked again so long after it has refused to tell that, before that is a word. */
+#define CLAIM_LOOK_REFUSED_MS 10000
 /* Of the pods that are to be evicted, so many within a minute at most, whatever the settings say:
  * it is how many moments are kept. */
 #define EVICT_PER_MINUTE_MAX 600

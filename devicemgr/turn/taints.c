@@ -3,6 +3,9 @@
  */
 #include "devicemgr/taints.h"
 
+#include <string.h>
+
+#include "devicemgr/things/limits.h"
 #include "devicemgr/turn/turn.h"
 
 void devicemgr_slice_taints(struct devicemgr *mgr, uint64_t now_ms, const char *uid,
@@ -57,12 +60,32 @@ void devicemgr_taints_doubted(struct devicemgr *mgr, uint64_t now_ms)
     evicts_doubt(&mgr->evicts);
 }
 
+/* An API server that has just started refuses for a while what it knows: its node authorizer waits
+ * for no pod that it has yet to hear of. So what was told before stands, and of what was not a
+ * refusal is a word only if it is the same some time later. */
+static bool is_passing(struct state *state, const char *uid)
+{
+    bool passing = false;
+
+    if (consumers_find(state->tainted.consumers, uid))
+        return true;
+    for (struct claim *claim = state->claims.by_key; claim; claim = claim->hh.next) {
+        if (strcmp(claim->uid, uid) != 0)
+            continue;
+        if (claim->refused_ms == 0) {
+            claim->refused_ms = state->now_ms;
+            claim->look_again_ms = state->now_ms + CLAIM_LOOK_REFUSED_MS;
+        }
+        passing |= state->now_ms < claim->refused_ms + CLAIM_LOOK_REFUSED_MS;
+    }
+    return passing;
+}
+
 void devicemgr_claim_consumers(struct devicemgr *mgr, uint64_t now_ms, const char *uid,
                                const struct devicemgr_claim_consumers *consumers)
 {
     state_at(&mgr->state, now_ms);
-    /* An API server that has just started refuses for a while what it has told before. */
-    if (!consumers && consumers_find(mgr->state.tainted.consumers, uid))
+    if (!consumers && is_passing(&mgr->state, uid))
         return;
     if (claims_have(&mgr->state.claims, uid)) /* else it is over meanwhile */
         consumers_set(&mgr->state.tainted.consumers, uid, consumers);

@@ -196,6 +196,7 @@ static void unprepared(struct tw_claim *claim, int code)
         return;
     claim->prepared = claim->kept = claim->devices = false;
     claim->asked = claim->told = claim->told_none = false;
+    claim->refused_ms = 0;
 }
 
 void taint_claim_done(struct taint_world *t, uint64_t number,
@@ -358,6 +359,7 @@ void taint_claims_shim_ended(struct taint_world *t)
 
         claim->unprepare = 0;
         claim->asked = claim->told = claim->told_none = false;
+        claim->refused_ms = 0;
         claim->kept = claim->devices = false;
     }
 }

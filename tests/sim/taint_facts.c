@@ -15,6 +15,8 @@
 #define AGE_MS_MAX 60000
 /* Of the claims that it is to look at, an agent may not see so many. */
 #define HIDDEN_PERCENT 8
+/* What has been refused for so long is a word. */
+#define REFUSED_MS 10000
 
 static const char *const KEYS[TW_KEYS] = {"k0", "k1"}, *const VALUES[] = {"v0", "v1"};
 static const char *const EFFECTS[TW_EFFECTS] = {"None", "NoSchedule", "NoExecute"};
@@ -247,6 +249,14 @@ static bool rule_is_news(const struct taint_world *t, size_t i)
     return is->there != was->there || (is->there && is->version != was->version);
 }
 
+/* Whether what is refused may be told soon: an API server that has just started knows nothing. */
+static bool is_passing(const struct taint_world *t, struct tw_claim *claim)
+{
+    if (claim->refused_ms == 0)
+        claim->refused_ms = t->now_ms;
+    return t->now_ms < claim->refused_ms + REFUSED_MS;
+}
+
 static void tell_claim(struct taint_world *t, struct tw_claim *claim)
 {
     static const char *const OPS[] = {"Equal", "Exists"};
@@ -261,8 +271,8 @@ static void tell_claim(struct taint_world *t, struct tw_claim *claim)
                                            .tolerations_len = claim->tolerations_len};
 
     claim->asked = false;
-    claim->told = true;
-    if (!hidden || !again) { /* else what was told stands */
+    claim->told = again || !hidden || !is_passing(t, claim);
+    if (claim->told && (!hidden || !again)) { /* else what was told stands */
         claim->told_none = hidden;
         claim->told_reserved_len = hidden ? 0 : claim->reserved_len;
         memcpy(claim->told_reserved, claim->reserved, sizeof claim->reserved);
@@ -381,7 +391,9 @@ bool taint_facts_untold(const struct taint_world *t)
     bool untold = !t->told_all, any = false;
 
     for (size_t i = 0; i < TW_CLAIMS; i++) {
-        untold = untold || t->claims[i].asked;
+        const struct tw_claim *claim = &t->claims[i];
+
+        untold = untold || claim->asked || (claim->refused_ms > 0 && !claim->told);
         any = any || t->claims[i].kept;
     }
     return t->cluster && any && untold;

@@ -119,6 +119,8 @@ struct tw_claim {
     bool asked;     /* it wants to know what the cluster has of it, and was not told since */
     bool told;      /* it was told */
     bool told_none; /* that there is no such claim, or none that may be seen */
+    /* When it was told so first, which is no word yet; 0: it was not. */
+    uint64_t refused_ms;
     unsigned told_reserved[TW_RESERVED_MAX];
     size_t told_reserved_len;
 };

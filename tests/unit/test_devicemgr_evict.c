@@ -1480,10 +1480,14 @@ static void nobody_is_let_go_before_the_cluster_has_told_of_its_taints(void **st
     devicemgr_taints_told(w->mgr, w->now_ms); /* there is none any more */
     devicemgr_run(w->mgr);
     settle(w);
-    assert_true(is_asked(w, "u1") && is_asked(w, "u2"));
-    devicemgr_claim_consumers(w->mgr, w->now_ms, "c", NULL);
-    devicemgr_run(w->mgr);
-    settle(w);
+    for (int refused = 0; refused < 2; refused++) {
+        assert_true(is_asked(w, "u1") && is_asked(w, "u2"));
+        devicemgr_claim_consumers(w->mgr, w->now_ms, "c", NULL);
+        devicemgr_run(w->mgr);
+        settle(w);
+        pass(w, refused == 0 ? CLAIM_LOOK_REFUSED_MS : 0);
+        settle(w);
+    }
     assert_false(is_asked(w, "u1") || is_asked(w, "u2"));
 }
 
@@ -1496,9 +1500,41 @@ static void what_the_cluster_does_not_know_tolerates_nothing(void **state)
     assert_false(with_claim(w, 1));
     taint_of(w, DRIVER, "p/gpu-0");
     assert_int_equal(settle(w), 0);
+    for (int refused = 0; refused < 3; refused++) {
+        devicemgr_claim_consumers(w->mgr, w->now_ms, "c", NULL);
+        devicemgr_run(w->mgr);
+        assert_int_equal(settle(w), refused == 2);
+        if (refused == 1) /* another call has asked for it at once */
+            pass(w, CLAIM_LOOK_REFUSED_MS);
+    }
+}
+
+/* Nor is that a word of an API server that has just started, of which nothing was told since the
+ * shim has. */
+static void one_refusal_is_no_word(void **state)
+{
+    static const struct devicemgr_claim_toleration tolerations[] = {
+        {DRIVER, "p", "gpu-0", {"k", "Exists", "", "NoExecute", false, 0}}};
+    static const char *const uids[] = {"u1"};
+    const struct devicemgr_claim_consumers consumers = {.reserved_for = uids,
+                                                        .reserved_for_len = 1,
+                                                        .tolerations = tolerations,
+                                                        .tolerations_len = 1};
+    struct world *w = *state;
+
+    sandbox_ran(w, "u1", "s-u1", 0);
+    assert_false(with_claim(w, 1));
+    taint_of(w, DRIVER, "p/gpu-0");
+    assert_int_equal(settle(w), 0);
+    w->looks = true;
     devicemgr_claim_consumers(w->mgr, w->now_ms, "c", NULL);
     devicemgr_run(w->mgr);
-    assert_int_equal(settle(w), 1);
+    assert_int_equal(settle(w), 0);
+    pass(w, CLAIM_LOOK_REFUSED_MS);
+    expect(w, "look c (ns/c)");
+    devicemgr_claim_consumers(w->mgr, w->now_ms, "c", &consumers);
+    devicemgr_run(w->mgr);
+    assert_int_equal(settle(w), 0);
 }
 
 /* Else those of claims that are over would be in the way of new ones, some day. */
@@ -1797,6 +1833,7 @@ int main(void)
         TEST(nobody_is_asked_for_of_a_claim_that_is_not_tainted, claim_setup),
         TEST(nobody_has_one_that_is_owed, claim_setup),
         TEST(what_the_cluster_does_not_know_tolerates_nothing, claim_setup),
+        TEST(one_refusal_is_no_word, claim_setup),
         TEST(what_it_has_told_stands_where_it_refuses_to_tell_it_again, claim_setup),
         TEST(consumers_go_with_their_claim, claim_setup),
         TEST(who_finds_no_room_is_not_forgotten, u1_setup),
