@@ -115,18 +115,15 @@ void runtime_end_containers(struct runtime *runtime, const struct sandbox *sandb
     ledger_pod_changed(runtime->state, sandbox->pod->uid);
 }
 
-static void note_stopped(struct runtime *runtime, struct sandbox *sandbox)
-{
-    sandbox_set_stopped(sandbox, runtime->state->listing.epoch);
-    runtime_end_containers(runtime, sandbox);
-}
-
 /* CRI-O stops no container of a sandbox whose pause process has ended: what runs there is listed. */
-static void note_dead_stopped(struct state *state, struct sandbox *sandbox)
+static void end_stopped(struct runtime *runtime, struct sandbox *sandbox)
 {
-    sandbox_set_stopped(sandbox, 0);
-    listing_anew(state);
-    ledger_pod_changed(state, sandbox->pod->uid);
+    if (!sandbox->stopped_dead) {
+        runtime_end_containers(runtime, sandbox);
+        return;
+    }
+    listing_anew(runtime->state);
+    ledger_pod_changed(runtime->state, sandbox->pod->uid);
 }
 
 void runtime_sandbox_stopped(struct runtime *runtime, const char *sandbox_id)
@@ -138,10 +135,8 @@ void runtime_sandbox_stopped(struct runtime *runtime, const char *sandbox_id)
         note_end(state, sandbox_id, SANDBOX_END_STOPPED);
         return;
     }
-    if (sandbox->dead)
-        note_dead_stopped(state, sandbox);
-    else
-        note_stopped(runtime, sandbox);
+    sandbox_set_stopped(sandbox, state->listing.epoch);
+    end_stopped(runtime, sandbox);
     ledger_touch_pod(state, sandbox->pod);
     if (allocations_of_pod(&state->allocations, sandbox->pod->uid))
         checkpoint_within(state, STOPPED_STORE_MS);

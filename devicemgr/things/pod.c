@@ -241,6 +241,7 @@ void sandbox_set_stopped(struct sandbox *sandbox, uint64_t epoch)
 {
     set_state(sandbox, SANDBOX_STOPPED);
     sandbox->stop_epoch = epoch;
+    sandbox->stopped_dead = sandbox->dead;
 }
 
 void sandbox_set_open(struct sandbox *sandbox)

@@ -50,7 +50,8 @@ struct sandbox {
     uint32_t attempt;
     enum sandbox_state state;
     uint64_t reopen_ms;    /* DOUBTED */
-    uint64_t stop_epoch;   /* STOPPED: lists asked for up to this one are older */
+    uint64_t stop_epoch;   /* STOPPED: lists asked for up to this one are older, */
+    bool stopped_dead;     /* but not for what runs in it, which that may not have ended */
     bool ran;              /* through this shim, since its start */
     bool dead;             /* the last list that named it said that it is not ready */
     uint64_t remade_by_ms; /* stopped when it was dead: a new one may come until then; 0: no */
@@ -132,7 +133,7 @@ void sandbox_set_remade_by(struct sandbox *sandbox, uint64_t ms);
 void sandbox_set_stopping(struct sandbox *sandbox);
 /* The stop that was asked for failed, or was not answered: DOUBTED. */
 void sandbox_set_doubted(struct sandbox *sandbox, uint64_t reopen_ms);
-/* The stop succeeded while list `epoch` was the last asked for; 0: what it had then may run. */
+/* The stop succeeded while list `epoch` was the last asked for. */
 void sandbox_set_stopped(struct sandbox *sandbox, uint64_t epoch);
 /* It is not being stopped any more. */
 void sandbox_set_open(struct sandbox *sandbox);

@@ -111,6 +111,22 @@ static void the_stop_of_a_dead_sandbox_ends_none(void **state)
     expect(w, "allocate g0 *");
 }
 
+static void nor_does_a_list_from_before_open_it_again(void **state)
+{
+    struct world *w = *state;
+
+    pass(w, OUTCOME_MS);
+    ignore_all(w);
+    runtime_listed(w, "~u1/main u2");
+    sandbox_stopping(w, "s-u1");
+    devicemgr_runtime_listing(w->mgr);
+    sandbox_stopped(w, "s-u1");
+    runtime_listed(w, "u1/main u2"); /* asked for before the stop */
+    ignore_all(w);
+    assert_true(create(w, 11, "u1", "second", GPU ":g1", NULL));
+    expect_with(w, "verdict 11 refused 9:", "terminating", NULL);
+}
+
 static void a_container_of_a_sandbox_not_listed_holds_its_device(void **state)
 {
     const struct devicemgr_container container = {
@@ -539,6 +555,7 @@ int main(void)
         TEST(what_happens_while_the_list_is_made_is_newer_than_it),
         TEST(a_container_outlives_its_sandbox),
         TEST(the_stop_of_a_dead_sandbox_ends_none),
+        TEST(nor_does_a_list_from_before_open_it_again),
         TEST(a_container_of_a_sandbox_not_listed_holds_its_device),
         TEST(an_end_of_the_old_sandbox_is_needed_for_its_containers),
         TEST(a_dead_sandbox_may_be_ready_again),

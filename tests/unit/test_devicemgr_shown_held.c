@@ -323,6 +323,7 @@ static void a_pod_whose_sandbox_was_found_dead_is_not_over(void **state)
     kubelet_starts(w);
     expect_shown(w, GPU, "g0+ g1!");
     sandbox_ended(w, "s-u1"); /* the kubelet ends it, or is about to make a new one */
+    list_dead_sandbox(w);     /* as is asked for then */
     pass_stored(w, SANDBOX_REMADE_MS - 1);
     kubelet_starts(w);
     expect_shown(w, GPU, "g0+ g1!");
