@@ -79,7 +79,9 @@ uint64_t checkpoint_next_ms(const struct state *state)
 
 void checkpoint_within(struct state *state, uint64_t ms)
 {
-    if (state->checkpoint.by_ms == UINT64_MAX)
+    if (state->draining && !state->checkpoint.error)
+        state->dirty.due = true; /* there may be no later */
+    else if (state->checkpoint.by_ms == UINT64_MAX)
         state->checkpoint.by_ms = state->now_ms + ms;
 }
 

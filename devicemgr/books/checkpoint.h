@@ -32,7 +32,7 @@ struct checkpoint {
 void checkpoint_fini(struct checkpoint *checkpoint);
 
 /* One is due within so long, for what only rides along else: with the next, or when one that failed
- * is tried again. */
+ * is tried again; at once where the process is about to end. */
 void checkpoint_within(struct state *state, uint64_t ms);
 /* The process is about to end: what is to be stored within some time is now. Not where the store has
  * failed last: its end may be as long in coming as before. */

@@ -217,6 +217,13 @@ static void look(struct evicts *evicts)
 
 /* ---- who may use a claim ---- */
 
+/* One refusal of long ago was by an API server that had just started, as the next may be. */
+static void forget_refusal(struct state *state, struct claim *claim)
+{
+    if (later_by(claim->look_again_ms, CLAIM_LOOK_AGAIN_MS) <= state->now_ms)
+        claim->refused_ms = 0;
+}
+
 /* What was never told is being asked for already, but for what was refused. */
 static void look_up(struct evicts *evicts, struct claim *claim)
 {
@@ -225,6 +232,7 @@ static void look_up(struct evicts *evicts, struct claim *claim)
     bool refused = claim->refused_ms > 0 && !told;
 
     if (claim->look_again_ms <= state->now_ms && (refused || evictable_claim(state, claim))) {
+        forget_refusal(state, claim);
         claim->look_again_ms = state->now_ms + CLAIM_LOOK_AGAIN_MS;
         if (told || refused)
             action_push(&state->actions, ACTION_CLAIM_LOOK, 0)->claim = action_claim(claim);

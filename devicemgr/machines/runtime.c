@@ -122,6 +122,10 @@ static void end_stopped(struct runtime *runtime, struct sandbox *sandbox)
         runtime_end_containers(runtime, sandbox);
         return;
     }
+    for (struct allocation *a =
+             allocations_edit_of_pod(&runtime->state->allocations, sandbox->pod->uid);
+         a; a = a->pod_next)
+        allocation_set_sandbox_closed(a, sandbox->id);
     listing_anew(runtime->state);
     ledger_pod_changed(runtime->state, sandbox->pod->uid);
 }

@@ -12,7 +12,7 @@ bool kept_back_has(const struct state *state, const struct wanted *wanted, const
     for (size_t i = 0; i < owners_len(holders); i++) {
         const struct allocation *holder = holders->v[i];
 
-        if (holder->row != ALLOCATION_RESERVED &&
+        if ((holder->row != ALLOCATION_RESERVED || ids_contain_sorted(&holder->before, id)) &&
             strcmp(holder->pod_uid, wanted->demand->pod_uid) == 0)
             return true;
     }

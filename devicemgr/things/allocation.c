@@ -241,6 +241,12 @@ bool allocation_set_ended(struct allocation *allocation, const char *container_i
     return false;
 }
 
+void allocation_set_sandbox_closed(struct allocation *allocation, const char *sandbox_id)
+{
+    if (allocation->unknown_in && strcmp(allocation->unknown_in, sandbox_id) == 0)
+        set_unknown(allocation, NULL);
+}
+
 void allocation_set_sandbox_ended(struct allocation *allocation, const char *sandbox_id)
 {
     for (size_t i = allocation->lives_len; i > 0; i--) {
@@ -249,8 +255,7 @@ void allocation_set_sandbox_ended(struct allocation *allocation, const char *san
         live_remove(allocation, i - 1);
         forget_answers(allocation);
     }
-    if (allocation->unknown_in && strcmp(allocation->unknown_in, sandbox_id) == 0)
-        set_unknown(allocation, NULL);
+    allocation_set_sandbox_closed(allocation, sandbox_id);
 }
 
 void allocation_set_idle(struct allocation *allocation)
@@ -427,6 +432,8 @@ void allocation_revert(struct allocation *allocation)
     if (allocation->before.len > 0) {
         swap_before(allocation);
         set_made(allocation);
+        set_options(allocation, NULL); /* which are of the others, if there are any */
+        set_boot(allocation, "");
     }
     set_row(allocation, ALLOCATION_DURABLE, 0);
     set_fresh(allocation, NULL);

@@ -282,7 +282,9 @@ void allocation_set_unknown(struct allocation *allocation, const char *sandbox_i
                             uint64_t until_ms);
 /* `container_id` runs no more. False: it was none of those that may. */
 bool allocation_set_ended(struct allocation *allocation, const char *container_id);
-/* Nothing of that sandbox runs any more, or is in the making. */
+/* Nothing is in the making in that sandbox any more; what runs there goes on. */
+void allocation_set_sandbox_closed(struct allocation *allocation, const char *sandbox_id);
+/* Nothing of it runs any more, either. */
 void allocation_set_sandbox_ended(struct allocation *allocation, const char *sandbox_id);
 /* None runs, and none is in the making. */
 void allocation_set_idle(struct allocation *allocation);

@@ -370,9 +370,13 @@ void devicemgr_sandbox_stop_failed(struct devicemgr *mgr, uint64_t now_ms, const
 
 void devicemgr_sandbox_stopped(struct devicemgr *mgr, uint64_t now_ms, const char *sandbox_id)
 {
+    const struct sandbox *sandbox;
+
     state_at(&mgr->state, now_ms);
     runtime_sandbox_stopped(&mgr->runtime, sandbox_id);
-    tasks_sandbox_ended(&mgr->tasks, sandbox_id);
+    sandbox = pods_find_sandbox(&mgr->state.pods, sandbox_id);
+    if (!sandbox || !sandbox->stopped_dead) /* else the next list tells who uses claims in it */
+        tasks_sandbox_ended(&mgr->tasks, sandbox_id);
 }
 
 void devicemgr_sandbox_removed(struct devicemgr *mgr, uint64_t now_ms, const char *sandbox_id)

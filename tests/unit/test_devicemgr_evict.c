@@ -1537,6 +1537,22 @@ static void one_refusal_is_no_word(void **state)
     assert_int_equal(settle(w), 0);
 }
 
+static void nor_is_one_long_after_another(void **state)
+{
+    struct world *w = *state;
+
+    sandbox_ran(w, "u1", "s-u1", 0);
+    assert_false(with_claim(w, 1));
+    devicemgr_claim_consumers(w->mgr, w->now_ms, "c", NULL);
+    devicemgr_run(w->mgr);
+    pass(w, 10 * CLAIM_LOOK_AGAIN_MS); /* nothing is tainted: it is not asked for again */
+    taint_of(w, DRIVER, "p/gpu-0");
+    assert_int_equal(settle(w), 0);
+    devicemgr_claim_consumers(w->mgr, w->now_ms, "c", NULL);
+    devicemgr_run(w->mgr);
+    assert_int_equal(settle(w), 0);
+}
+
 /* Else those of claims that are over would be in the way of new ones, some day. */
 static void consumers_go_with_their_claim(void **state)
 {
@@ -1834,6 +1850,7 @@ int main(void)
         TEST(nobody_has_one_that_is_owed, claim_setup),
         TEST(what_the_cluster_does_not_know_tolerates_nothing, claim_setup),
         TEST(one_refusal_is_no_word, claim_setup),
+        TEST(nor_is_one_long_after_another, claim_setup),
         TEST(what_it_has_told_stands_where_it_refuses_to_tell_it_again, claim_setup),
         TEST(consumers_go_with_their_claim, claim_setup),
         TEST(who_finds_no_room_is_not_forgotten, u1_setup),

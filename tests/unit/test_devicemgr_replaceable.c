@@ -1,5 +1,6 @@
 /* A container that is made again gets another device when its own is lost. */
 #include "devicemgr/counts.h"
+#include "devicemgr/operator.h"
 #include "devicemgr/things/limits.h"
 #include "shown_world.h"
 
@@ -359,6 +360,42 @@ static void or_the_runtime_refuses_it(void **state)
     expect_g1_kept(w);
 }
 
+static void what_it_has_again_is_asked_for_anew(void **state)
+{
+    struct world *w = *state;
+
+    u1_is_to_have_g2(w);
+    allocated_stored(w, "G=1");
+    expect_with(w, "verdict 12 forward", "G=1", NULL);
+    create_answered(w, 12, NULL);
+    expect_stored(w, "commit allocation u1 main vendor.com/gpu");
+    lists(w, w->endpoint, "g0 g1 g2");
+    create_request(w, 14, "u1", "main", GPU "=2");
+    expect(w, "allocate g0,g1 *"); /* what was in force was of g1 and g2 */
+}
+
+static void what_stays_may_be_cordoned(void **state)
+{
+    const char *const g1[] = {"g1"};
+    struct world *w = *state;
+    uint64_t gpu;
+
+    replaces(w, true);
+    gpu = gpus_up(w, "g0 g1 g2");
+    container_chosen(w, 11, "u1", "main", GPU "=2", "g0,g1");
+    container_removed(w, "c-u1-main");
+    devicemgr_cordon(w->mgr, w->now_ms, 900, GPU, g1, 1, "dust", 1234);
+    devicemgr_run(w->mgr);
+    committed(w);
+    lists(w, gpu, "g1 g2");
+    pass(w, AFTER_MS);
+    ignore_all(w);
+    create_request(w, 12, "u1", "main", GPU "=2");
+    expect(w, "allocate g1,g2 *");
+    allocated_stored(w, "G=1");
+    expect_with(w, "verdict 12 forward", "G=1", NULL);
+}
+
 /* The plugin serves again, and what the row says is u1's. */
 static void expect_g1_kept_after_a_restart(struct world *w)
 {
@@ -532,6 +569,8 @@ int main(void)
         TEST(or_it_cannot_be_stored),
         TEST(or_who_asked_has_gone_meanwhile),
         TEST(or_the_runtime_refuses_it),
+        TEST(what_it_has_again_is_asked_for_anew),
+        TEST(what_stays_may_be_cordoned),
         TEST(or_the_daemon_dies),
         TEST(also_with_a_new_file),
         TEST(what_another_has_by_then_is_not_had_again),

@@ -200,6 +200,17 @@ static void nor_where_nothing_is_to_be(void **state)
     expect_nothing(w);
 }
 
+static void what_is_stopped_as_the_process_ends_is_stored_at_once(void **state)
+{
+    struct world *w = *state;
+
+    devicemgr_drain(w->mgr, w->now_ms);
+    devicemgr_run(w->mgr);
+    expect_nothing(w);
+    sandbox_stopped(w, "s-u1");
+    expect_stored(w, "commit pod u1");
+}
+
 static void a_create_after_the_removal_does_not_bring_the_pod_back(void **state)
 {
     struct world *w = *state;
@@ -387,6 +398,7 @@ int main(void)
         TEST(with_another_commit_it_is_stored_by_that),
         TEST(nothing_is_stored_at_the_end_where_the_store_fails),
         TEST(nor_where_nothing_is_to_be),
+        TEST(what_is_stopped_as_the_process_ends_is_stored_at_once),
         TEST(a_create_after_the_removal_does_not_bring_the_pod_back),
         TEST(a_removal_of_a_sandbox_not_known_yet_counts),
         TEST(a_stop_of_a_sandbox_not_known_yet_counts),
