@@ -15,9 +15,10 @@
 #include "shim/core/host.h"
 #include "shim/rpc/rpc.h"
 
-/* Claims asked for at once, of all calls: a node's 110 pods with some claims each start together at
- * the most. Their answers are bounded by the server's queues. */
-#define CLAIMS_OPEN_MAX 1024
+/* Claims asked for at once, of all calls: as many as the core takes (devicemgr/things/limits.h,
+ * CLAIM_REQUESTS_MAX), and a bridge's most in one call, so that it is the core that refuses what is
+ * beyond, and can say why. Their answers are bounded by the server's queues. */
+#define CLAIMS_OPEN_MAX (4096 + 256)
 
 struct claim_question;
 

@@ -26,6 +26,14 @@ static void on_preferred(void *user, uint64_t number, const char *const *ids, si
         feed_preferred(f->feed, number, ids, ids_len);
 }
 
+static void on_claim_done(void *user, uint64_t number, const struct devicemgr_claim_done *done)
+{
+    struct fixture *f = user;
+
+    if (f->feed)
+        feed_claim_done(f->feed, number, done);
+}
+
 static void on_kicked(void *user)
 {
     struct fixture *f = user;
@@ -39,8 +47,11 @@ static void on_ready(void *user)
     (void)user;
 }
 
-static const struct host_ops HOST_OPS = {
-    .verdict = on_verdict, .preferred = on_preferred, .ready = on_ready, .kicked = on_kicked};
+static const struct host_ops HOST_OPS = {.verdict = on_verdict,
+                                         .preferred = on_preferred,
+                                         .claim_done = on_claim_done,
+                                         .ready = on_ready,
+                                         .kicked = on_kicked};
 
 int setup(void **state)
 {

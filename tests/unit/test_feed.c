@@ -1,4 +1,6 @@
 /* shim/kubelet/feed.c: what it shows, and when, on a real core. */
+#include "cri-proto/methods.h"
+#include "devicemgr/things/limits.h"
 #include "tests/unit/feed_fixture.h"
 
 static void the_socket_is_roots(void **state)
@@ -203,6 +205,88 @@ static void the_kubelet_has_what_its_checkpoint_names(void **state)
     assert_false(feed_kubelet_has(f->feed, NULL_DEVICE));
 }
 
+/* ---- claims ---- */
+
+struct claims_question {
+    bool over;
+    int code; /* of the call */
+    size_t answers;
+    char refusal[256]; /* of the first claim */
+};
+
+static void on_answers(struct rpc_call *call, const ProtobufCMessage *message, void *user)
+{
+    const Bridge__V1__ClaimsResponse *response = (const Bridge__V1__ClaimsResponse *)message;
+    struct claims_question *q = user;
+
+    (void)call;
+    q->answers = response->n_answers;
+    if (q->answers > 0)
+        snprintf(q->refusal, sizeof q->refusal, "%s", response->answers[0]->message);
+}
+
+static void on_answered(struct rpc_call *call, const struct rpc_status *status, void *user)
+{
+    struct claims_question *q = user;
+
+    (void)call;
+    q->over = true;
+    q->code = status->code;
+}
+
+#define CLAIMS_OF_A_CALL 256 /* a bridge's most */
+
+/* Of a driver that is away. */
+static void prepare_many(struct fixture *f, struct claims_question *q, unsigned from)
+{
+    static const struct rpc_call_ops OPS = {.message = on_answers, .done = on_answered};
+    static Bridge__V1__Claim claims[CLAIMS_OF_A_CALL], *pointers[CLAIMS_OF_A_CALL];
+    static char uids[CLAIMS_OF_A_CALL][16];
+    Bridge__V1__ClaimsRequest request = BRIDGE__V1__CLAIMS_REQUEST__INIT;
+
+    *q = (struct claims_question){0};
+    for (unsigned i = 0; i < CLAIMS_OF_A_CALL; i++) {
+        snprintf(uids[i], sizeof uids[i], "uid-%u", from + i);
+        bridge__v1__claim__init(&claims[i]);
+        claims[i].namespace_ = (char *)"default";
+        claims[i].name = claims[i].uid = uids[i];
+        pointers[i] = &claims[i];
+    }
+    request.driver = (char *)"d.com";
+    request.claims = pointers;
+    request.n_claims = CLAIMS_OF_A_CALL;
+    assert_non_null(rpc_channel_call(f->channel, BRIDGE_PREPARE_CLAIMS, &request.base,
+                                     &bridge__v1__claims_response__descriptor, 0, 0, &OPS, q));
+}
+
+static const struct claims_question *over_of(const struct claims_question *questions, size_t len)
+{
+    for (size_t i = 0; i < len; i++) {
+        if (questions[i].over)
+            return &questions[i];
+    }
+    return NULL;
+}
+
+/* Who asks why is told of these, too. */
+static void claims_beyond_the_core_s_most_are_refused_by_the_core(void **state)
+{
+    enum { CALLS = CLAIM_REQUESTS_MAX / CLAIMS_OF_A_CALL + 1 };
+    struct claims_question questions[CALLS];
+    const struct claims_question *beyond;
+    struct fixture *f = *state;
+
+    start(f);
+    for (unsigned i = 0; i < CALLS; i++)
+        prepare_many(f, &questions[i], i * CLAIMS_OF_A_CALL);
+    WAIT(f->world, over_of(questions, CALLS)); /* whichever came last */
+    beyond = over_of(questions, CALLS);
+    assert_int_equal(beyond->code, RPC_OK);
+    assert_int_equal(beyond->answers, CLAIMS_OF_A_CALL);
+    assert_non_null(strstr(beyond->refusal, "waited for on this node already"));
+    stop_daemon(f); /* the others wait until then */
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -216,6 +300,7 @@ int main(void)
         TEST(a_plugin_that_goes_is_not_waited_for),
         TEST(what_is_shown_is_the_cores_newest),
         TEST(the_kubelet_has_what_its_checkpoint_names),
+        TEST(claims_beyond_the_core_s_most_are_refused_by_the_core),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
