@@ -39,6 +39,11 @@ static size_t bytes_of(const struct h2_stream *stream)
     return stream->phase == H2_REQUEST || stream->phase == H2_ASKED ? stream->request_bytes : 0;
 }
 
+static void note_large(struct kept_connection *connection, size_t i)
+{
+    connection->large[i] = connection->large[i] || is_large(&kept_state_of(connection)->streams[i]);
+}
+
 /* A large message of a call that is over is not kept for one that may come. */
 size_t kept_calls_hold(struct kept_connection *connection)
 {
@@ -49,7 +54,7 @@ size_t kept_calls_hold(struct kept_connection *connection)
 
         held += bytes_of(stream);
         if (stream->phase != H2_NONE) {
-            connection->large[i] = connection->large[i] || is_large(stream);
+            note_large(connection, i);
         } else if (connection->large[i]) {
             kept_socket_discard(connection->kept, 2 * i);
             kept_socket_discard(connection->kept, 2 * i + 1);
@@ -192,6 +197,13 @@ static const struct h2_stream *stream_of(const struct kept_call *call)
     return &kept_state_of(call->connection)->streams[index_of(call)];
 }
 
+/* It may all go now, so that nobody sees the stream before it is over. */
+static void put(const struct kept_call *call)
+{
+    note_large(call->connection, index_of(call));
+    kept_connection_answered(call->connection);
+}
+
 /* Where the next message goes, behind its head; NULL: it does not go. */
 static uint8_t *place_for(struct kept_call *call, size_t len)
 {
@@ -219,7 +231,7 @@ void kept_call_answer(struct kept_call *call, const ProtobufCMessage *message)
     protobuf_c_message_pack(message, place);
     h2_answer(call->connection->kept, index_of(call), MESSAGE_HEAD_BYTES + len, true);
     let_go(call);
-    kept_connection_answered(call->connection);
+    put(call);
 }
 
 void kept_call_finish(struct kept_call *call, int code, const char *text)
@@ -227,7 +239,7 @@ void kept_call_finish(struct kept_call *call, int code, const char *text)
     assert(call->held);
     h2_finish(call->connection->kept, index_of(call), code, text ? text : "");
     let_go(call);
-    kept_connection_answered(call->connection);
+    put(call);
 }
 
 int kept_call_send(struct kept_call *call, const uint8_t *message, size_t len)
@@ -242,7 +254,7 @@ int kept_call_send(struct kept_call *call, const uint8_t *message, size_t len)
         return len > RPC_MESSAGE_BYTES_MAX ? -EMSGSIZE : -ENOMEM;
     memcpy(place, message, len);
     h2_answer(call->connection->kept, index_of(call), MESSAGE_HEAD_BYTES + len, false);
-    kept_connection_answered(call->connection);
+    put(call);
     return 0;
 }
 

@@ -2,6 +2,7 @@
  * it, one that holds too much, many that ask for nothing, and a service manager that does not read. */
 #include "tests/unit/test_wait.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <linux/sockios.h>
 #include <sys/ioctl.h>
@@ -285,6 +286,57 @@ static void a_connection_waits_for_a_descriptor_of_its_memory(void **state)
     close(first);
 }
 
+/* Of the one connection that there is; -1: none. */
+static int kept_memory(void)
+{
+    DIR *dir = opendir("/proc/self/fd");
+    const struct dirent *entry;
+    int fd = -1;
+
+    assert_non_null(dir);
+    while ((entry = readdir(dir))) {
+        char target[64] = "";
+
+        if (readlinkat(dirfd(dir), entry->d_name, target, sizeof target - 1) > 0 &&
+            strstr(target, "memfd:kept-socket"))
+            fd = atoi(entry->d_name);
+    }
+    closedir(dir);
+    return fd;
+}
+
+/* Whether anything lies in a place of a request or an answer (kept_memory.c, AREAS_AT). */
+static bool places_hold_anything(void)
+{
+    return lseek(kept_memory(), (off_t)32 * 1024 * 1024, SEEK_DATA) >= 0;
+}
+
+static void send_ping(const struct fixture *f)
+{
+    assert_int_equal(send(f->fd, PING, sizeof PING, MSG_NOSIGNAL), sizeof PING);
+    world_settle(f->world);
+}
+
+/* It goes in one, within the client's window: nobody sees it on its way. */
+static void what_an_answer_took_is_given_back(void **state)
+{
+    V1beta1__RegisterRequest answer = V1BETA1__REGISTER_REQUEST__INIT; /* any with a long text */
+    static char text[60000];
+    struct fixture *f = *state;
+
+    memset(text, 'x', sizeof text - 1);
+    answer.endpoint = text;
+    call(f);
+    kept_call_answer(f->call, &answer.base);
+    assert_true(places_hold_anything());
+    assert_false(is_ended(f->fd)); /* all of it is read */
+    send_ping(f);
+    assert_false(places_hold_anything());
+    assert_int_equal(errno, ENXIO);
+    close(f->fd);
+    WAIT(f->world, !kept_server_is_connected(f->server));
+}
+
 /* Whether it was sent this; all that it was sent is read. */
 static bool manager_has(const struct fixture *f, const char *text)
 {
@@ -328,6 +380,7 @@ int main(void)
                                         teardown),
         cmocka_unit_test_setup_teardown(a_connection_waits_for_a_descriptor_of_its_memory, setup,
                                         teardown),
+        cmocka_unit_test_setup_teardown(what_an_answer_took_is_given_back, setup, teardown),
         cmocka_unit_test_setup_teardown(a_manager_that_did_not_read_is_told_with_the_next_bytes,
                                         setup_kept, teardown),
     };
