@@ -111,6 +111,18 @@ static bool number_write(uint8_t *at, uint32_t bytes, uint64_t value)
     return number_read(at, bytes) == value;
 }
 
+/* Where `from` is zero, as `to` is, the memory of `to` is not touched, so that it takes none. */
+static void copy_bytes(uint8_t *to, const uint8_t *from, size_t len)
+{
+    static const uint8_t ZEROS[4096];
+
+    for (size_t at = 0, n; at < len; at += n) {
+        n = len - at < sizeof ZEROS ? len - at : sizeof ZEROS;
+        if (memcmp(from + at, ZEROS, n) != 0)
+            memcpy(to + at, from + at, n);
+    }
+}
+
 static bool copy_element(const struct kept_field *a, const uint8_t *from,
                          const struct kept_field *b, uint8_t *to)
 {
@@ -118,7 +130,7 @@ static bool copy_element(const struct kept_field *a, const uint8_t *from,
         return false;
     if (b->kind == KEPT_NUMBER || b->kind == KEPT_KEY)
         return is_number(a) && number_write(to, b->bytes, number_read(from, a->bytes));
-    memcpy(to, from, a->bytes < b->bytes ? a->bytes : b->bytes);
+    copy_bytes(to, from, a->bytes < b->bytes ? a->bytes : b->bytes);
     return true;
 }
 

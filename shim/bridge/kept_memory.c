@@ -226,6 +226,14 @@ static int count(struct kept_memory *m)
     return 0;
 }
 
+/* What is written takes memory, if only zeros. */
+static void clear_image(const struct kept_memory *m, uint32_t place)
+{
+    if (fallocate(m->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, IMAGE_AT(place),
+                  (off_t)IMAGE_BYTES_MAX) < 0)
+        memset(m->image, 0, m->image_bytes);
+}
+
 /* What lies otherwise than here gets another image, in the other place, where one that was killed
  * at this may have left something. 0 or a negative errno. */
 static int lay_out_anew(struct kept_memory *m, const void *before,
@@ -237,7 +245,7 @@ static int lay_out_anew(struct kept_memory *m, const void *before,
     err = map_image(m, place);
     if (err)
         return err;
-    memset(m->image, 0, m->image_bytes);
+    clear_image(m, place);
     kept_layout_write(m->image, m->image_bytes, m->fields, m->fields_len);
     err = kept_layout_copy(before, m->image);
     if (!err && !sound(m))

@@ -9,6 +9,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 
 #include <cmocka.h>
@@ -700,6 +701,32 @@ static void a_release_with_fewer_goes_on_with_as_many(void **state)
     free(fields);
 }
 
+static long memory_of(const struct talk *talk)
+{
+    struct stat st;
+
+    assert_int_equal(fstat(kept_socket_fd(talk->kept, KEPT_MEMORY), &st), 0);
+    return (long)st.st_blocks * 512;
+}
+
+/* A client may stay connected for months. */
+static void what_lies_otherwise_in_another_release_takes_no_more_memory(void **state)
+{
+    struct kept_state fewer = H2_KEPT;
+    static struct talk talk;
+    long before;
+
+    (void)state;
+    fewer.fields_len--;
+    talk_init(&talk);
+    say_requests(&talk, 0, 1);
+    before = memory_of(&talk);
+    assert_int_equal(go_on_as(&talk, &fewer), 0);
+    assert_int_equal(go_on_as(&talk, &H2_KEPT), 0);
+    assert_in_range(memory_of(&talk), 1, before + 65536);
+    talk_fini(&talk);
+}
+
 static void answers_keep_to_the_client_s_windows(void **state)
 {
     static struct talk talk;
@@ -762,6 +789,7 @@ int main(void)
         cmocka_unit_test(calls_that_are_none_of_ours_are_refused),
         cmocka_unit_test(more_calls_than_there_is_room_for_are_refused),
         cmocka_unit_test(a_release_with_fewer_goes_on_with_as_many),
+        cmocka_unit_test(what_lies_otherwise_in_another_release_takes_no_more_memory),
         cmocka_unit_test(answers_keep_to_the_client_s_windows),
         cmocka_unit_test(what_has_come_is_credited),
         cmocka_unit_test(killed_between_any_two_steps_each_call_is_answered_once),
