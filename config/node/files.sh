@@ -28,7 +28,7 @@ change_modes=()                # in place of the goals' own; "": those
 change_had=() change_prints=() # fingerprints of what is there, and of the goals
 laid=()                        # beside their places, and not there yet
 recorded=no # whether this run has begun to note its changes
-noted=no    # whether this run notes what it found done: by one that was cut off, or lost its store
+noted=no    # whether this run notes what it found: done by one that was cut off, or lost its store, or gone
 applied=()  # paths changed in this run
 kept=()     # paths left alone because somebody has changed them
 left=()     # paths left alone because they are no part of what is taken back
@@ -115,6 +115,13 @@ edited() {
 claim() {
     fingerprint "$root$1"
     original[$1]=absent installed[$1]=$print
+    noted=yes
+}
+
+# forget PATH: nothing of ours is there any more, and what will be is somebody's.
+forget() {
+    [ -n "${original[$1]:-}" ] || return 0
+    unset "original[$1]" "installed[$1]"
     noted=yes
 }
 

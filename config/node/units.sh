@@ -1,7 +1,7 @@
 # shellcheck shell=bash disable=SC2154 # what node.sh and its files share
 # The systemd units with the paths of a node, for node.sh to source. Of the sourcing script:
 # $root, $templates, $package_units, $work, $prefix, $units, $bridge_unit, $agent_unit, $unit_dir, what
-# config.sh reads, $bridge_waits, $original and claim().
+# config.sh reads, $bridge_waits, $original, claim() and forget().
 
 # mount_units PATH...: what a mount unit would be called that any of them lies on, as
 # systemd-escape(1) has it.
@@ -92,8 +92,12 @@ plan_unit() {
         wish_unless_edited "$path" "$work/$unit" 644
     fi
     link=$(wants_link "$unit")
-    # The next boot may be as early. One that is there is left: somebody wants it.
-    if [ "$unit" = "$bridge_unit" ] && [ "$bridge_waits" = yes ] && ! exists "$root$link"; then return 0; fi
+    # The next boot may be as early. One that is there is left: somebody wants it. One that is gone is no sign
+    # any more that somebody has taken the shim off (taken_off).
+    if [ "$unit" = "$bridge_unit" ] && [ "$bridge_waits" = yes ] && ! exists "$root$link"; then
+        forget "$link"
+        return 0
+    fi
     mkdir -p "$work/new${link%/*}"
     ln -s "$path" "$work/new$link"
     wish_unless_edited "$link" "$work/new$link"

@@ -470,6 +470,38 @@ def test_way_back_from_an_emergency_without_the_kubelet_s_argument(live):
     assert live.active() == ALL_ACTIVE
 
 
+def back_without_the_kubelet_s_argument(live):
+    """Behind an emergency, on a node whose bridge was started at each boot; its link."""
+    live.install("--no-kubelet")
+    link = live.root / f"{UNITS}/multi-user.target.wants/{BRIDGE}"
+    assert link.is_symlink()
+    taken_off(live)
+    live.install("--no-kubelet")
+    assert not link.is_symlink()
+    return link
+
+
+def test_upgrade_behind_a_way_back_that_the_kubelet_s_unit_has_ended(live):
+    """The bridge has waited for the kubelet, whose unit has started it since: that it has no link is nobody's doing."""
+    link = back_without_the_kubelet_s_argument(live)
+    (live.state / f"active/{BRIDGE}").touch()
+    (live.state / "runs/kubelet.service").write_text("through it")
+    live.calls()
+    live.write(DAEMON, live.read(DAEMON) + "# two\n", 0o755)
+    upgrade(live)
+    assert live.calls() == ["daemon-reload [runtime]", "restart S.service [runtime]"]
+    assert link.is_symlink()
+
+
+def test_uninstall_takes_a_link_that_was_made_while_the_bridge_waited(live):
+    """By `systemctl enable`."""
+    before = live.tree()
+    link = back_without_the_kubelet_s_argument(live)
+    link.symlink_to(f"/{UNITS}/{BRIDGE}")
+    live.install("--uninstall")
+    assert live.tree() == before
+
+
 @pytest.mark.parametrize("has_ss", [True, False])
 def test_who_is_connected(directory, has_ss):
     """Is seen without ss, too."""
