@@ -95,12 +95,14 @@ socket_moves() {
         "$(socket_path_in "$root$unit_dir" "$root$package_units")" ]
 }
 
+# Not one of its name that somebody has made for a kubelet that something else starts.
+has_our_drop_in() { [ -n "${original[$kubelet_drop_in]:-}" ] && exists "$root$kubelet_drop_in"; }
+
 # Whether the bridge, which does not run, would be started under a kubelet that makes its containers without
 # the shim yet: that would be given devices which nobody puts into them. One that something else starts comes to
 # the shim when somebody has told it to; and who is connected to the shim uses it.
 bridge_is_early() {
-    [ "$with_kubelet" = no ] && is_live && ! exists "$root$kubelet_drop_in" && ! is_active "$bridge_unit" &&
-        ! shim_is_used
+    [ "$with_kubelet" = no ] && is_live && ! has_our_drop_in && ! is_active "$bridge_unit" && ! shim_is_used
 }
 
 # The daemon before the bridge: a new daemon serves an old bridge, too, and the bridge, whose

@@ -433,6 +433,14 @@ def test_bridge_waits_for_a_kubelet_that_something_else_starts(early):
     assert early.active() == {"kubelet.service"} and not link.is_symlink()
 
 
+def test_bridge_waits_whatever_drop_in_somebody_has_made(live):
+    """By hand, for a kubelet.service that is not understood, and that was not restarted yet."""
+    (live.state / "unused").touch()
+    live.write(DROP_IN, f"[Unit]\nWants={BRIDGE}\n")
+    live.install("--no-kubelet")
+    assert live.active() == ALL_ACTIVE - {BRIDGE}
+
+
 def test_dry_run_under_a_kubelet_that_something_else_starts(live):
     (live.state / "unused").touch()
     done = live.install("--no-kubelet", "--dry-run")
