@@ -9,6 +9,7 @@
 #include "cri-proto/control_v1.pb-c.h"
 #include "cri-proto/methods.h"
 #include "shim/answers/answers.h"
+#include "shim/boot_clock.h"
 #include "shim/ctl/table.h"
 #include "shim/must.h"
 #include "shim/printable.h"
@@ -226,11 +227,14 @@ static bool follow(const struct command_run *run, Control__V1__EventsRequest *re
                    struct client_failure *failure)
 {
     struct reading reading = {.show = run->show, .follows = true};
+    uint64_t since_ms = request->since_ms, begun_ms = boot_now_ms();
     bool first = true;
 
     reading.show.one_line = true;
     while (reading.err == 0 && !show_is_unread()) {
         request->after = reading.after;
+        if (since_ms > 0) /* before the command was given, however long ago that is */
+            request->since_ms = since_ms + (boot_now_ms() - begun_ms);
         if (client_listen(run->client, CONTROL_EVENTS, &request->base,
                           &control__v1__events_response__descriptor, 0, on_response, &reading,
                           failure)) {

@@ -337,6 +337,27 @@ def test_who_reads_may_take_his_time(at_work, make_client):
     assert "hangs" not in at_work.log()
 
 
+def test_what_a_reader_has_not_taken_yet_is_not_too_old(at_work, make_client):
+    """--since is of the moment in which the command was given."""
+    client = make_client(at_work)
+    pod = client.run_pod("web")
+    for number in range(200):  # more than a pipe holds
+        with refused(grpc.StatusCode.FAILED_PRECONDITION):
+            client.create(pod, f"{number}-{'x' * 250}", annotations=by_token(GPU, "g0"))
+    wait_until(lambda: events(at_work)[-1]["id"] == 200, "all are told of")
+    with subprocess.Popen([CTL, "events", "-f", "--since", "20s", "-o", "json", "-s", at_work.control],
+                          stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as following:
+        try:
+            time.sleep(22)
+            refuse_one(client, "another")
+            ids = [json.loads(following.stdout.readline())["id"]]
+            while ids[-1] != 201:
+                ids.append(json.loads(following.stdout.readline())["id"])
+        finally:
+            following.kill()
+    assert ids == list(range(1, 202))
+
+
 def test_following_ends_when_the_disk_is_full(at_work, make_client):
     refuse_one(make_client(at_work), "pod-0")
     with open("/dev/full", "wb") as full:
