@@ -371,25 +371,9 @@ static int meet_field(struct walk *walk, struct span request)
     return r;
 }
 
-static int put_request(struct walk *walk, struct span request, struct buffer *out)
+static int put_config(void *user, const struct wire_field *config, struct buffer *out)
 {
-    const uint8_t *at = request.start, *end = at + request.len;
-    struct wire_field f;
-    int r;
-
-    while ((r = wire_next(&at, end, &f)) > 0) {
-        struct buffer config = {0};
-
-        r = f.number == CONFIG ? walk_config(walk, &f, &config) : 0;
-        if (r > 0)
-            r = wire_put_field(out, &f, buffer_data(&config), buffer_len(&config));
-        else if (r == 0)
-            r = wire_put_range(out, f.start, f.end);
-        buffer_fini(&config);
-        if (r < 0)
-            return r;
-    }
-    return r;
+    return walk_config(user, config, out);
 }
 
 int cdi_names_once(const uint8_t *request, size_t request_len, const struct cdi_names *names,
@@ -403,7 +387,9 @@ int cdi_names_once(const uint8_t *request, size_t request_len, const struct cdi_
     if (r == 0 && names->field_read)
         r = meet_field(&walk, message);
     if (r == 0)
-        r = put_request(&walk, message, out);
+        r = wire_put_changed(out, request, request_len, CONFIG, put_config, &walk);
+    if (r > 0)
+        r = 0; /* what has changed the walk says */
     if (r == 0 && (walk.left_out > 0 || walk.markers > 0 || walk.renamed > 0)) {
         *count = walk.left_out;
         r = 1;

@@ -202,8 +202,9 @@ static int leave_to_request(const struct wire_field *f, void *user)
 }
 
 /* The fields of a config; 1: one has changed. */
-static int put_config(const struct vars *vars, const struct wire_field *config, struct buffer *out)
+static int put_config(void *user, const struct wire_field *config, struct buffer *out)
 {
+    const struct vars *vars = user;
     const uint8_t *at = config->value;
     bool changed = false;
     struct wire_field f;
@@ -218,29 +219,6 @@ static int put_config(const struct vars *vars, const struct wire_field *config, 
     return r < 0 ? r : changed;
 }
 
-static int put_request(const struct vars *vars, const uint8_t *at, const uint8_t *end,
-                       struct buffer *out)
-{
-    bool changed = false;
-    struct wire_field f;
-    int r;
-
-    while ((r = wire_next(&at, end, &f)) > 0) {
-        struct buffer config = {0};
-
-        r = f.number == CONFIG ? put_config(vars, &f, &config) : 0;
-        changed = changed || r > 0;
-        if (r > 0)
-            r = wire_put_field(out, &f, buffer_data(&config), buffer_len(&config));
-        else if (r == 0)
-            r = wire_put_range(out, f.start, f.end);
-        buffer_fini(&config);
-        if (r < 0)
-            return r;
-    }
-    return r < 0 ? r : changed;
-}
-
 static int expand(const uint8_t *at, const uint8_t *end,
                   const V1beta1__ContainerAllocateResponse *options, struct buffer *out)
 {
@@ -250,7 +228,7 @@ static int expand(const uint8_t *at, const uint8_t *end,
     if (r == 0)
         r = visit_configs(at, end, leave_to_request, &vars);
     if (r == 0 && vars.table)
-        r = put_request(&vars, at, end, out);
+        r = wire_put_changed(out, at, (size_t)(end - at), CONFIG, put_config, &vars);
     vars_fini(&vars);
     return r;
 }

@@ -54,9 +54,10 @@ enum mount_place mount_place(const char *path, size_t path_len, const char *dire
 
 /* ---- rewriting ---- */
 
-/* CreateContainerRequest.config, ContainerConfig.mounts, Mount.host_path. */
-static const uint64_t WAY[] = {2, 7, 2};
-#define WAY_MOUNT 2
+/* CreateContainerRequest.config, ContainerConfig.mounts, and of a Mount. */
+#define CONFIG 2
+#define MOUNTS 7
+#define MOUNT_HOST_PATH 2
 #define MOUNT_READONLY 3
 
 struct redirect {
@@ -75,16 +76,16 @@ static bool is_true(const struct wire_field *f)
 }
 
 /* A Mount; of a field that is there twice the last one counts. As mount_redirect(). */
-static int rewrite_mount(const struct redirect *redirect, const uint8_t *bytes, size_t len,
-                         struct buffer *out)
+static int rewrite_mount(void *user, const struct wire_field *mount, struct buffer *out)
 {
-    const uint8_t *at = bytes, *end = bytes + len;
+    const struct redirect *redirect = user;
+    const uint8_t *at = mount->value;
     struct wire_field f, last = {0};
     bool readonly = false;
     int r;
 
-    while ((r = wire_next(&at, end, &f)) > 0) {
-        if (f.number != WAY[WAY_MOUNT] && f.number != MOUNT_READONLY)
+    while ((r = wire_next(&at, mount->end, &f)) > 0) {
+        if (f.number != MOUNT_HOST_PATH && f.number != MOUNT_READONLY)
             continue;
         if (f.type != (f.number == MOUNT_READONLY ? WIRE_VARINT : WIRE_BYTES))
             return -EBADMSG;
@@ -97,64 +98,25 @@ static int rewrite_mount(const struct redirect *redirect, const uint8_t *bytes, 
         mount_place((const char *)last.value, (size_t)(last.end - last.value), redirect->from) !=
             MOUNT_AT)
         return r;
-    r = wire_put_range(out, bytes, last.start);
+    r = wire_put_range(out, mount->value, last.start);
     if (r == 0)
         r = wire_put_field(out, &last, redirect->to, strlen(redirect->to));
     if (r == 0)
-        r = wire_put_range(out, last.end, end);
+        r = wire_put_range(out, last.end, mount->end);
     return r < 0 ? r : 1;
 }
 
-static int rewrite(const struct redirect *redirect, int depth, const uint8_t *bytes, size_t len,
-                   struct buffer *out);
-
-/* One field of a message above the mounts; 1: it has changed. */
-/* NOLINTNEXTLINE(misc-no-recursion): as deep as the way to the mounts is long */
-static int rewrite_field(const struct redirect *redirect, int depth, const struct wire_field *f,
-                         struct buffer *out)
+static int rewrite_config(void *user, const struct wire_field *config, struct buffer *out)
 {
-    struct buffer inner = {0};
-    int r = 0, put;
-
-    if (f->number == WAY[depth])
-        r = f->type != WIRE_BYTES
-                ? -EBADMSG
-                : rewrite(redirect, depth + 1, f->value, (size_t)(f->end - f->value), &inner);
-    if (r > 0)
-        put = wire_put_field(out, f, buffer_data(&inner), buffer_len(&inner));
-    else
-        put = wire_put_range(out, f->start, f->end);
-    buffer_fini(&inner);
-    return r < 0 || put == 0 ? r : put;
-}
-
-/* As mount_redirect(), for the message at `depth` of the way; -EBADMSG: malformed. What `out` holds
- * is of use only if 1 is returned. */
-/* NOLINTNEXTLINE(misc-no-recursion): as deep as the way to the mounts is long */
-static int rewrite(const struct redirect *redirect, int depth, const uint8_t *bytes, size_t len,
-                   struct buffer *out)
-{
-    const uint8_t *at = bytes;
-    bool changed = false;
-    struct wire_field f;
-    int r;
-
-    if (depth == WAY_MOUNT)
-        return rewrite_mount(redirect, bytes, len, out);
-    while ((r = wire_next(&at, bytes + len, &f)) > 0) {
-        r = rewrite_field(redirect, depth, &f, out);
-        if (r < 0)
-            return r;
-        changed = changed || r > 0;
-    }
-    return r < 0 ? r : changed;
+    return wire_put_changed(out, config->value, (size_t)(config->end - config->value), MOUNTS,
+                            rewrite_mount, user);
 }
 
 int mount_redirect(const uint8_t *request, size_t request_len, const char *from, const char *to,
                    struct buffer *out)
 {
-    const struct redirect redirect = {from, to};
-    int r = rewrite(&redirect, 0, request, request_len, out);
+    struct redirect redirect = {from, to};
+    int r = wire_put_changed(out, request, request_len, CONFIG, rewrite_config, &redirect);
 
     if (r <= 0)
         buffer_fini(out);

@@ -58,16 +58,14 @@ static int is_displaced(const V1beta1__ContainerAllocateResponse *options,
 }
 
 /* The fields of a config; 1: one was left out. */
-static int put_config(const V1beta1__ContainerAllocateResponse *options,
-                      const struct wire_field *config, struct buffer *out)
+static int put_config(void *user, const struct wire_field *config, struct buffer *out)
 {
+    const V1beta1__ContainerAllocateResponse *options = user;
     const uint8_t *at = config->value;
     bool changed = false;
     struct wire_field f;
     int r;
 
-    if (config->type != WIRE_BYTES)
-        return -EBADMSG;
     while ((r = wire_next(&at, config->end, &f)) > 0) {
         if (f.number == ANNOTATIONS)
             r = f.type == WIRE_BYTES ? is_displaced(options, &f) : -EBADMSG;
@@ -82,36 +80,13 @@ static int put_config(const V1beta1__ContainerAllocateResponse *options,
     return r < 0 ? r : changed;
 }
 
-static int put_request(const V1beta1__ContainerAllocateResponse *options, const uint8_t *at,
-                       const uint8_t *end, struct buffer *out)
-{
-    bool changed = false;
-    struct wire_field f;
-    int r;
-
-    while ((r = wire_next(&at, end, &f)) > 0) {
-        struct buffer config = {0};
-
-        r = f.number == CONFIG ? put_config(options, &f, &config) : 0;
-        changed = changed || r > 0;
-        if (r > 0)
-            r = wire_put_field(out, &f, buffer_data(&config), buffer_len(&config));
-        else if (r == 0)
-            r = wire_put_range(out, f.start, f.end);
-        buffer_fini(&config);
-        if (r < 0)
-            return r;
-    }
-    return r < 0 ? r : changed;
-}
-
 int token_displace(const uint8_t *request, size_t request_len,
                    const V1beta1__ContainerAllocateResponse *options, struct buffer *out)
 {
     int r = 0;
 
     if (has_tokens(options))
-        r = put_request(options, request, request + request_len, out);
+        r = wire_put_changed(out, request, request_len, CONFIG, put_config, (void *)options);
     if (r <= 0)
         buffer_fini(out);
     return r == -EBADMSG ? 0 : r;

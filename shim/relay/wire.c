@@ -134,6 +134,33 @@ int wire_put_field(struct buffer *out, const struct wire_field *f, const void *v
     return r == 0 ? put(out, value, len) : r;
 }
 
+int wire_put_changed(struct buffer *out, const uint8_t *bytes, size_t len, uint32_t number,
+                     int (*change)(void *user, const struct wire_field *f, struct buffer *value),
+                     void *user)
+{
+    const uint8_t *at = bytes;
+    bool changed = false;
+    struct wire_field f;
+    int r;
+
+    while ((r = wire_next(&at, bytes + len, &f)) > 0) {
+        struct buffer value = {0};
+
+        r = 0;
+        if (f.number == number)
+            r = f.type == WIRE_BYTES ? change(user, &f, &value) : -EBADMSG;
+        changed = changed || r > 0;
+        if (r > 0)
+            r = wire_put_field(out, &f, buffer_data(&value), buffer_len(&value));
+        else if (r == 0)
+            r = wire_put_range(out, f.start, f.end);
+        buffer_fini(&value);
+        if (r < 0)
+            return r;
+    }
+    return r < 0 ? r : changed;
+}
+
 /* ---- what is known ---- */
 
 static unsigned type_of(const ProtobufCFieldDescriptor *field)

@@ -47,6 +47,16 @@ int wire_put_head(struct buffer *out, const struct wire_field *f, size_t len)
 /* The same with that value behind it. */
 int wire_put_field(struct buffer *out, const struct wire_field *f, const void *value, size_t len)
     __attribute__((warn_unused_result));
+/*
+ * Appends the message at `bytes`, with what `change` writes to `value`, which is empty, in the place of
+ * the value of each of its fields of this number, if that returns 1; of 0 the field stays as it is, and
+ * of what is negative there is no more. 1: one has changed; 0; or that, or as above, or -EBADMSG: it is
+ * malformed, or one of these fields is not of WIRE_BYTES.
+ */
+int wire_put_changed(struct buffer *out, const uint8_t *bytes, size_t len, uint32_t number,
+                     int (*change)(void *user, const struct wire_field *f, struct buffer *value),
+                     void *user) __attribute__((warn_unused_result));
+
 /* A message whose fields, and those of the messages in it, are texts, messages and varints. */
 struct wire_known {
     const ProtobufCMessageDescriptor *message;

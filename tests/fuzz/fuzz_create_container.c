@@ -640,6 +640,12 @@ static uint8_t *pack(const Runtime__V1__CreateContainerRequest *request, size_t 
     return bytes;
 }
 
+static void check_bytes(const struct buffer *out, const uint8_t *bytes, size_t len)
+{
+    FUZZ_CHECK(buffer_len(out) == len && memcmp(buffer_data(out), bytes, len) == 0,
+               "%zu, %zu bytes", buffer_len(out), len);
+}
+
 /* Of a request in the one way of packing: every mount, and to the byte. */
 static void check_redirect_plain(Runtime__V1__CreateContainerRequest *request)
 {
@@ -661,9 +667,7 @@ static void check_redirect_plain(Runtime__V1__CreateContainerRequest *request)
     after = pack(request, &after_len);
     FUZZ_CHECK(r == (redirected > 0), "%d, %zu mounts", r, redirected);
     if (r == 1)
-        FUZZ_CHECK(buffer_len(&out) == after_len &&
-                       memcmp(buffer_data(&out), after, after_len) == 0,
-                   "%zu, %zu bytes", buffer_len(&out), after_len);
+        check_bytes(&out, after, after_len);
     buffer_fini(&out);
     free(before);
     free(after);
@@ -684,9 +688,7 @@ static void check_vars_plain(const struct options *o, Runtime__V1__CreateContain
     else
         FUZZ_CHECK(r == changed, "%d, %d", r, changed);
     if (r == 1)
-        FUZZ_CHECK(buffer_len(&out) == after_len &&
-                       memcmp(buffer_data(&out), after, after_len) == 0,
-                   "%zu, %zu bytes", buffer_len(&out), after_len);
+        check_bytes(&out, after, after_len);
     buffer_fini(&out);
     free(before);
     free(after);
