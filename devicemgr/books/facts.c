@@ -66,6 +66,15 @@ bool facts_sandbox_removed(const struct state *state, const char *sandbox_id)
     return pods_find_end(&state->pods, sandbox_id, &epoch) == SANDBOX_END_REMOVED;
 }
 
+bool facts_never_starts(const struct state *state, const struct devicemgr_container *container)
+{
+    const struct sandbox *sandbox =
+        container->created ? pods_find_sandbox(&state->pods, container->sandbox_id) : NULL;
+
+    return sandbox && (sandbox->state == SANDBOX_STOPPED ||
+                       (sandbox->dead && sandbox != sandbox->pod->newest));
+}
+
 bool facts_pod_of_earlier_boot(const struct state *state, const struct pod *pod)
 {
     const char *boot_id = state->settings.boot_id;

@@ -6,6 +6,7 @@
 
 #include <stdbool.h>
 
+struct devicemgr_container;
 struct pod;
 struct sandbox;
 struct shutdown_pod;
@@ -29,5 +30,9 @@ bool facts_sandbox_ready(const struct sandbox *sandbox);
 bool facts_pod_has_left(const struct state *state, const struct shutdown_pod *leaving);
 /* Whether RemovePodSandbox has passed for it, or a list of the runtime had it no more. */
 bool facts_sandbox_removed(const struct state *state, const char *sandbox_id);
+/* Of a listed container that was created only: whether nobody will start it, since its sandbox was
+ * stopped, or is dead and not its pod's newest. containerd lists one so for as long as it is there
+ * if the machine went down before it was started. */
+bool facts_never_starts(const struct state *state, const struct devicemgr_container *container);
 
 #endif

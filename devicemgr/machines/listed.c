@@ -58,7 +58,8 @@ static void note_listed(struct state *state, const struct devicemgr_sandbox *tol
 static bool is_running(const struct state *state, const struct devicemgr_container *container,
                        const struct sandbox *sandbox)
 {
-    return container->running && (sandbox->stopped_dead || !stopped_since(state, sandbox)) &&
+    return container->running && !facts_never_starts(state, container) &&
+           (sandbox->stopped_dead || !stopped_since(state, sandbox)) &&
            !listing_has_ended(state, container->id);
 }
 

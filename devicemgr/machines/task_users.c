@@ -129,12 +129,13 @@ void task_users_ended(struct tasks *tasks, struct claim *claim, const char *sand
     }
 }
 
-static bool is_shown(const struct claim_user *user, const struct devicemgr_container *containers,
-                     size_t len)
+static bool is_shown(const struct state *state, const struct claim_user *user,
+                     const struct devicemgr_container *containers, size_t len)
 {
     for (size_t i = 0; i < len; i++) {
         if (containers[i].running && strcmp(containers[i].sandbox_id, user->sandbox_id) == 0 &&
-            strcmp(containers[i].name, user->container) == 0)
+            strcmp(containers[i].name, user->container) == 0 &&
+            !facts_never_starts(state, &containers[i]))
             return true;
     }
     return false;
@@ -181,7 +182,7 @@ void task_users_listed(struct tasks *tasks, struct claim *claim,
     for (size_t i = claim->users_len; i > 0; i--) {
         const struct claim_user *user = &claim->users[i - 1];
 
-        if (is_shown(user, containers, len) || is_known_to_have(tasks->state, user) ||
+        if (is_shown(tasks->state, user, containers, len) || is_known_to_have(tasks->state, user) ||
             tasks->state->listing.begun_ms < shown_from_ms(tasks->state, user))
             continue;
         claim_drop_user(claim, i - 1);

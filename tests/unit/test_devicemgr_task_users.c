@@ -77,6 +77,34 @@ static void the_stop_of_a_dead_sandbox_ends_no_user(void **state)
     expect_with(w, "claim 6 refused 14", "container \"main\"", NULL);
 }
 
+/* The machine went down before it was started: containerd lists it so for ever. */
+static void but_who_was_only_created_in_it_is_none(void **state)
+{
+    const struct devicemgr_sandbox dead = {
+        .id = "s-u1", .pod_uid = "u1", .pod_namespace = "ns", .pod_name = "u1"};
+    const struct devicemgr_container created = {
+        .id = "c-u1-main", .sandbox_id = "s-u1", .name = "main", .running = true, .created = true};
+    struct world *w = *state;
+
+    driver_up(w, 1, DRIVER);
+    claim_prepared(w, 5, "c1", "gpu-0");
+    assert_false(create_with(w, "u1", "main", "example.com/dev=gpu-0"));
+    expect_stored(w, "commit claim c1 *");
+    pass(w, CLAIM_USER_COMES_MS);
+    devicemgr_runtime_listed(w->mgr, w->now_ms, &dead, 1, &created, 1);
+    devicemgr_run(w->mgr);
+    ignore_all(w);
+    sandbox_stopped(w, "s-u1");
+    ignore_all(w);
+    unprepare(w, 6, "c1");
+    pass(w, LIST_EVERY_MS);
+    ignore_all(w); /* the list */
+    devicemgr_runtime_listed(w->mgr, w->now_ms, &dead, 1, &created, 1);
+    devicemgr_run(w->mgr);
+    expect_stored(w, "commit claim c1 *");
+    expect(w, "unprepare c1 *");
+}
+
 /* A driver may have the same names for a device whoever has it: the container of u1 may have it by
  * its own claim, to look at it perhaps, and runs for ever. */
 static void one_that_may_have_it_by_another_claim_is_in_nobodys_way(void **state)
@@ -582,6 +610,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         CLAIMS_TEST(one_that_another_pod_uses_is_not_unprepared),
         CLAIMS_TEST(the_stop_of_a_dead_sandbox_ends_no_user),
+        CLAIMS_TEST(but_who_was_only_created_in_it_is_none),
         CLAIMS_TEST(one_that_may_have_it_by_another_claim_is_in_nobodys_way),
         CLAIMS_TEST(so_is_one_that_has_the_same_names),
         CLAIMS_TEST(so_it_is_by_what_the_claim_had_before),
