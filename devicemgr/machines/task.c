@@ -89,9 +89,9 @@ void task_note_local(struct tasks *tasks, struct claim *claim)
 /* Whether something that is owed is in the way of what is to be prepared. What the kubelet had in its
  * books is, if that was seen before this was asked for: it is seen again, then. */
 /* NOLINTNEXTLINE(misc-no-recursion): into one that is owed, whose mark is gone then */
-static bool is_behind_owed(struct tasks *tasks, const struct claim *claim)
+static bool is_behind_owed(struct tasks *tasks, const struct claimant *claimant)
 {
-    const struct claim *owed = task_owed_first(tasks, claim);
+    const struct claim *owed = task_owed_before(tasks, claimant);
     struct task *task = owed ? task_edit(tasks, owed) : NULL;
 
     if (task && task->phase == TASK_IDLE && task->in_use) {
@@ -109,7 +109,7 @@ static void begin(struct tasks *tasks, struct task *task, const struct driver_in
     struct claim *claim = task->claim;
     enum claim_state to = task->claimants->kind == TASK_PREPARE ? CLAIM_SENT : CLAIM_UNPREPARING;
 
-    if (task->claimants->kind == TASK_PREPARE && is_behind_owed(tasks, claim))
+    if (task->claimants->kind == TASK_PREPARE && is_behind_owed(tasks, task->claimants))
         return;
     task->kind = task->claimants->kind;
     task->before = claim->state;

@@ -93,6 +93,21 @@ const struct claim *task_owed_first(const struct tasks *tasks, const struct clai
     return NULL;
 }
 
+const struct claim *task_owed_before(const struct tasks *tasks, const struct claimant *claimant)
+{
+    const struct claims_of *of = claimant->task->claim->of;
+    const struct claim *owed = task_owed_first(tasks, claimant->task->claim);
+
+    if (claimant->batch.number == 0 || of->owed + of->owed_stored == 0)
+        return owed;
+    for (const struct claimant *c = tasks->first; c && !owed; c = c->all_next) {
+        if (c->batch.number == claimant->batch.number && c->kind == TASK_PREPARE &&
+            c->task->phase == TASK_IDLE)
+            owed = task_owed_first(tasks, c->task->claim);
+    }
+    return owed;
+}
+
 bool task_owed_may_go(const struct tasks *tasks, const struct task *task)
 {
     return tasks->state->now_ms >= task->retry_ms && task->claim->of->owed_calls < OWED_AT_ONCE;

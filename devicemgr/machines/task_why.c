@@ -41,9 +41,11 @@ uint64_t task_limit_ms(const struct tasks *tasks, const struct claimant *claiman
 }
 
 /* What is in the way, if something is owed. */
-static const char *owed_name(const struct tasks *tasks, const struct claim *claim)
+static const char *owed_name(const struct tasks *tasks, const struct claimant *claimant)
 {
-    const struct claim *owed = claim->state == CLAIM_OWED ? claim : task_owed_first(tasks, claim);
+    const struct claim *claim = claimant->task->claim;
+    const struct claim *owed =
+        claim->state == CLAIM_OWED ? claim : task_owed_before(tasks, claimant);
 
     return owed ? owed->name : NULL;
 }
@@ -65,16 +67,16 @@ static enum claim_refusal_kind kind_of(const struct tasks *tasks, const struct c
     if (task->phase != TASK_CALLING && is_away(tasks, task->claim))
         return CLAIM_REFUSED_AWAY;
     /* or a call for another request has just ended, and with it the time of this one */
-    return task->phase == TASK_IDLE && owed_name(tasks, task->claim) ? CLAIM_REFUSED_OWED
-                                                                     : CLAIM_REFUSED_TURN;
+    return task->phase == TASK_IDLE && owed_name(tasks, claimant) ? CLAIM_REFUSED_OWED
+                                                                  : CLAIM_REFUSED_TURN;
 }
 
-static const char *words_of(const struct tasks *tasks, const struct task *task,
+static const char *words_of(const struct tasks *tasks, const struct claimant *claimant,
                             enum claim_refusal_kind kind, struct text *words)
 {
-    if (kind == CLAIM_REFUSED_USED && task_users_say(task->claim, words))
+    if (kind == CLAIM_REFUSED_USED && task_users_say(claimant->task->claim, words))
         return words->buf;
-    return kind == CLAIM_REFUSED_OWED ? owed_name(tasks, task->claim) : NULL;
+    return kind == CLAIM_REFUSED_OWED ? owed_name(tasks, claimant) : NULL;
 }
 
 struct claim_refusal task_why(const struct tasks *tasks, const struct claimant *claimant,
@@ -84,7 +86,7 @@ struct claim_refusal task_why(const struct tasks *tasks, const struct claimant *
     struct claim_refusal refusal =
         claim_refusal_of(task->claim, kind_of(tasks, claimant), claimant->kind == TASK_UNPREPARE);
 
-    refusal.words = words_of(tasks, task, refusal.kind, words);
+    refusal.words = words_of(tasks, claimant, refusal.kind, words);
     refusal.waited_ms = ago(tasks->state->now_ms, claimant->since_ms);
     return refusal;
 }

@@ -643,6 +643,29 @@ static void nor_of_what_draws_on_other_counters(void **state)
     }
 }
 
+/* A driver may number what it gives within a call: what a request has goes out in one. */
+static void those_of_one_request_wait_for_each_other(void **state)
+{
+    struct world *w = *state;
+
+    c1_owed(w);
+    driver_connected(w, 1);
+    expect(w, "unprepare c1 *");
+    claim_failed(w, 13, "device is lost");
+    ask_in_batch(w, 7, true, (struct devicemgr_batch){7, 0}, "c2");
+    ask_in_batch(w, 8, true, (struct devicemgr_batch){7, 1}, "c3");
+    devicemgr_run(w->mgr);
+    claim_allocated(w, "c2", "q", "gpu-8");
+    expect_nothing(w); /* what c3 has is not known yet */
+    claim_allocated(w, "c3", "q", "gpu-9");
+    expect_stored(w, "commit claim c2 " DRIVER ", claim c3 *");
+    expect(w, "prepare c2 *");
+    expect(w, "place 0 of batch 7");
+    expect(w, "prepare c3 *");
+    expect(w, "place 1 of batch 7");
+    expect_nothing(w);
+}
+
 /* A driver that ends each time that it is told: it serves others, and is told later. */
 static void one_that_ends_its_driver_is_told_later(void **state)
 {
@@ -980,6 +1003,7 @@ int main(void)
         CLAIMS_TEST(but_only_of_its_device_where_they_are_apart),
         CLAIMS_TEST(one_of_the_same_name_is_in_the_way_all_the_same),
         CLAIMS_TEST(nor_of_what_draws_on_other_counters),
+        CLAIMS_TEST(those_of_one_request_wait_for_each_other),
         CLAIMS_TEST(one_that_ends_its_driver_is_told_later),
         CLAIMS_TEST(one_that_may_have_others_is_in_the_way_of_all),
         CLAIMS_TEST(who_waits_for_it_is_told_so),
