@@ -47,8 +47,8 @@
  * device list from waiting for WINDOW_UPDATEs. */
 #define LINK_STREAM_WINDOW_BYTES (4 * 1024 * 1024)
 #define LINK_WINDOW_BYTES (16 * 1024 * 1024)
-/* Streams a peer may have open on us. */
-#define LINK_STREAMS_MAX 256
+/* Streams a peer may have open on us: our own as many as a channel has. */
+#define LINK_STREAMS_MAX RPC_CALLS_MAX
 
 #define LINK_REASON_BYTES_MAX 192
 

@@ -223,6 +223,20 @@ static void too_many_calls_at_once_are_refused(void **state)
     assert_false(many.over);
 }
 
+/* Those that wait, for a driver that is away perhaps, are in nobody's way. */
+static void as_many_calls_as_a_channel_has_are_taken(void **state)
+{
+    struct result many = {0}, last = {0};
+    struct pair *p = *state;
+
+    assert_int_equal(call(p, "/test/Answer", &last), RPC_OK); /* it has said how many it takes */
+    last = (struct result){0};
+    for (size_t i = 0; i < RPC_CALLS_MAX - 1; i++)
+        start(p->channel, "/test/Take", UNARY, 0, &many);
+    assert_int_equal(call(p, "/test/Answer", &last), RPC_OK);
+    assert_false(many.over);
+}
+
 /* ---- against a raw server ---- */
 
 static void says_what_a_grpc_client_says(void **state)
@@ -484,6 +498,7 @@ int main(void)
         PAIR_TEST(a_server_may_answer_before_the_request_is_whole),
         PAIR_TEST(a_request_too_large_is_refused_from_the_loop),
         PAIR_TEST(too_many_calls_at_once_are_refused),
+        PAIR_TEST(as_many_calls_as_a_channel_has_are_taken),
         RAW_TEST(says_what_a_grpc_client_says),
         RAW_TEST(an_answer_may_come_in_any_pieces),
         RAW_TEST(messages_may_share_a_frame_or_span_frames),
