@@ -150,7 +150,7 @@ static enum reason_kind read_request(struct state *state, struct create *create,
         return REASON_REQUEST_UNREADABLE;
     request_sort(&demand->request);
     if (is_published(state, demand, error))
-        return REASON_REQUEST_UNREADABLE;
+        return REASON_PUBLISHED;
     return REASON_NONE;
 }
 

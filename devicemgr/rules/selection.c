@@ -24,11 +24,11 @@ static struct look refuse_exhausted(const struct wanted *wanted, const struct po
                                     .all = devices->len}};
 }
 
-/* What its pod has since before that it may have. */
+/* Of a resource that is published for claims a pod has what it had before, and no more. */
 static struct look refuse_published(const struct wanted *wanted)
 {
     return (struct look){.step = LOOK_REFUSE,
-                         .reason = {.kind = REASON_REQUEST_UNREADABLE,
+                         .reason = {.kind = REASON_PUBLISHED,
                                     .resource = wanted->want->resource,
                                     .words = "its pod has too few of its own that are free, and "
                                              "others are given away by ResourceClaims on this "

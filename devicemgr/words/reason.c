@@ -33,8 +33,7 @@ static void add_ids(const struct ids *ids, struct text *text)
 static void explain_words(const struct state *state, const struct demand *demand,
                           const struct reason *reason, struct text *text)
 {
-    (void)state;
-    (void)demand;
+    (void)state, (void)demand;
     text_add(text, "%s%s", kind_of(reason)->sentence, reason->words ? reason->words : "");
 }
 
@@ -412,6 +411,7 @@ static const struct kind KINDS[REASON_KINDS] = {
                                 "annotations.start_without to have it started without them"},
     [REASON_NAMESPACE_NOT_ALLOWED] = {"namespace-not-allowed", CODE_FAILED_PRECONDITION,
                                       explain_namespace, ""},
+    [REASON_PUBLISHED] = {"published", CODE_FAILED_PRECONDITION, explain_words, ""},
     [REASON_NAMES_TOO_LONG] = {"names-too-long", CODE_INVALID_ARGUMENT, explain_names, ""},
     [REASON_NO_POD_UID] = {"no-pod-uid", CODE_INVALID_ARGUMENT, explain_words,
                            "the pod uid \"\" of its sandbox_config is none, and devices are held "

@@ -30,6 +30,7 @@ enum reason_kind {
     REASON_REQUEST_UNREADABLE,    /* `words`: where and how */
     REASON_ANNOTATIONS_OFF,       /* it asks by annotation */
     REASON_NAMESPACE_NOT_ALLOWED, /* likewise */
+    REASON_PUBLISHED, /* it asks by annotation for what claims are for; `words`: of what */
     REASON_NAMES_TOO_LONG,
     REASON_NO_POD_UID,
     REASON_OTHER_PODS_SANDBOX, /* `words`: whose it is */

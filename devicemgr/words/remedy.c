@@ -8,6 +8,9 @@ static const char *const REMEDIES[REASON_KINDS] = {
     [REASON_ANNOTATIONS_OFF] = "ask by resources.limits, or set annotations.enabled on this node",
     [REASON_NAMESPACE_NOT_ALLOWED] = "ask by resources.limits, or add the pod's namespace to "
                                      "annotations.namespaces on this node",
+    [REASON_PUBLISHED] =
+        "ask by a ResourceClaim, for which cri-device-shimctl deviceclass RESOURCE "
+        "has the class",
     [REASON_NAMES_TOO_LONG] = "make the pod anew with shorter names",
     [REASON_NO_POD_UID] = "the client of the runtime must name the pod's uid; a kubelet does",
     [REASON_OTHER_PODS_SANDBOX] = "the client of the runtime must name the sandbox of the pod",

@@ -473,7 +473,7 @@ def test_a_resource_moves_over_under_its_pods(make_lifting, server, directory, c
     wait_devices(server, {"g0": [HELD], "g1": [HELD]})
     client.create(pod, "main", attempt=1, annotations=by_token(GPU, "g0"))  # as ever
     client.create(chosen, "main", attempt=1)
-    with refused(grpc.StatusCode.INVALID_ARGUMENT, f"resource {GPU} is asked for by ResourceClaims on this node"):
+    with refused(grpc.StatusCode.FAILED_PRECONDITION, f"resource {GPU} is asked for by ResourceClaims on this node"):
         client.create(client.run_pod("by-annotation", annotations=by_annotation("main", f"{GPU}=1")), "main")
     for gone in pod, chosen:
         client.StopPodSandbox(pod_sandbox_id=gone.id)

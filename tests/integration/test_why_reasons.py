@@ -119,6 +119,12 @@ def namespace_not_allowed(node):
     return pod, node.refused(pod)
 
 
+def published(node):
+    node.start(cluster={"enabled": True, "socket": str(node.directory / "run" / "agent.sock")}, resources=[{"name": GPU, "dra": True}])
+    pod = node.pod(request=f"{GPU}=1")
+    return pod, node.refused(pod)
+
+
 def names_too_long(node):
     pod = node.start().pod("x" * NAMES_BYTES_MAX)
     return pod, node.refused(pod, node.token())
@@ -457,7 +463,7 @@ def claim_held(node):
 
 # By its word; the scenarios have the names of their words.
 ROWS = {scenario.__name__.replace("_", "-"): scenario for scenario in (
-    request_unreadable, annotations_off, namespace_not_allowed, names_too_long, no_pod_uid,
+    request_unreadable, annotations_off, namespace_not_allowed, published, names_too_long, no_pod_uid,
     other_pods_sandbox, request_changed, token_gone, taken_over, too_many_creates, sandbox_stops,
     sandbox_removed, sandbox_not_ready, resource_unknown, plugin_away, devices_unhealthy, no_other_device,
     replacing,

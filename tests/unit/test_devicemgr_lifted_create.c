@@ -526,7 +526,7 @@ static void it_cannot_be_asked_for_by_annotation(void **state)
     lift(w);
     gpus_up(w, "g0");
     assert_true(create(w, 11, "u1", "main", NULL, GPU "=1"));
-    expect_with(w, "verdict 11 refused 3", "is asked for by ResourceClaims", NULL);
+    expect_with(w, "verdict 11 refused 9", "is asked for by ResourceClaims", NULL);
 }
 
 /* The settings say so since then. */
@@ -552,7 +552,7 @@ static void who_has_it_by_annotation_goes_on(void **state)
     expect(w, "verdict 12 forward*");
     ignore_all(w);
     assert_true(create(w, 13, "u2", "main", NULL, GPU "=1"));
-    expect_with(w, "verdict 13 refused 3", "is asked for by ResourceClaims", NULL);
+    expect_with(w, "verdict 13 refused 9", "is asked for by ResourceClaims", NULL);
 }
 
 /* u1's "init" has had g0 of g0 and g1 by annotation; the settings say so since then. */
@@ -579,13 +579,13 @@ static void so_does_whom_it_is_handed_on_to(void **state)
 
     published_behind_init(w, &own);
     assert_true(create(w, 12, "u1", "main", NULL, GPU "=2"));
-    expect_with(w, "verdict 12 refused 3", "its pod has too few of its own", NULL);
+    expect_with(w, "verdict 12 refused 9", "its pod has too few of its own", NULL);
     container_chosen(w, 13, "u1", "main", GPU "=1", "g0");
     ignore_all(w);
     assert_true(create(w, 14, "u1", "side", NULL, GPU "=1"));
     expect(w, "check c-u1-main");
     container_checked(w, true);
-    expect_with(w, "verdict 14 refused 3", "its pod has too few of its own", NULL);
+    expect_with(w, "verdict 14 refused 9", "its pod has too few of its own", NULL);
 }
 
 static void and_waits_for_it(void **state)
@@ -613,9 +613,9 @@ static void a_claim_s_device_is_not_handed_on(void **state)
     container_removed(w, "c-u1-side");
     ignore_all(w);
     assert_true(create(w, 13, "u1", "main", NULL, GPU "=2"));
-    expect_with(w, "verdict 13 refused 3", "its pod has too few of its own", NULL);
+    expect_with(w, "verdict 13 refused 9", "its pod has too few of its own", NULL);
     assert_true(create(w, 14, "u2", "main", NULL, GPU "=1"));
-    expect_with(w, "verdict 14 refused 3", "is asked for by ResourceClaims", NULL);
+    expect_with(w, "verdict 14 refused 9", "is asked for by ResourceClaims", NULL);
 }
 
 /* Nor is it told that it had some. */
@@ -632,7 +632,7 @@ static void who_waits_for_one_gets_none(void **state)
     w->own.dra = true;
     devicemgr_set_settings(w->mgr, w->now_ms, &w->settings);
     devicemgr_run(w->mgr);
-    expect_with(w, "verdict 11 refused 3", "its pod has too few of its own", NULL);
+    expect_with(w, "verdict 11 refused 9", "its pod has too few of its own", NULL);
 }
 
 /* Others are the scheduler's to give. */
@@ -653,7 +653,7 @@ static void but_gets_no_other_one(void **state)
     assert_true(create(w, 13, "u1", "a", NULL, GPU "=1"));
     expect(w, "check c-u1-b");
     container_checked(w, true);
-    expect_with(w, "verdict 13 refused 3", "its pod has too few of its own", NULL);
+    expect_with(w, "verdict 13 refused 9", "its pod has too few of its own", NULL);
 }
 
 /* The scheduler may have given the others to claims. */
