@@ -99,9 +99,9 @@
 #define POD_COMES_MS 300000
 
 /* How long after the stop of a sandbox that was dead its pod may get a new one: the kubelet stops
- * the old sandbox in every attempt to make a new one, and attempts come some 10 s after one
- * another. */
-#define SANDBOX_REMADE_MS 120000
+ * the old sandbox in every attempt to make a new one, and waits for that 2 min and for the new one
+ * 4 min, where a network plugin hangs; attempts come 10 to 15 s after one another. */
+#define SANDBOX_REMADE_MS 300000
 /* How long a pod of before a reboot may take that the runtime has forgotten and the kubelet's
  * checkpoint still names: as long as the API server, without which the kubelet does not know its
  * pods, may be away after a reboot of many nodes. Longer, and the devices of one that was deleted

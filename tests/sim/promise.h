@@ -50,6 +50,6 @@ enum {
 /* A container that was asked for with a claim may come so long. */
 #define CLAIM_USER_COMES_MS 10000
 /* The pod of a dead sandbox that was stopped may get another so long. */
-#define SANDBOX_REMADE_MS 120000
+#define SANDBOX_REMADE_MS 300000
 
 #endif

@@ -286,13 +286,20 @@ static void a_list_older_than_a_containers_end_does_not_bring_it_back(void **sta
     }
 }
 
+static void takes_annotations(struct world *w)
+{
+    static const char *const all[] = {"*"};
+
+    w->settings.annotations = true;
+    w->settings.namespaces = all;
+    w->settings.namespaces_len = 1;
+}
+
 static void a_pod_whose_sandbox_died_is_not_over(void **state)
 {
     struct world *w = *state;
 
-    w->settings.annotations = true;
-    w->settings.namespaces = (const char *const[]){"*"};
-    w->settings.namespaces_len = 1;
+    takes_annotations(w);
     world_fresh_listed(w);
     gpus_up(w, "g0");
     container_made(w, 1, "u1", "main", GPU ":g0");
@@ -317,6 +324,34 @@ static void a_pod_whose_sandbox_died_is_not_over(void **state)
     expect(w, "allocate g0 *");
 }
 
+/* The kubelet waits 2 min for a stop and 4 min for a new sandbox, and comes again 15 s later at most. */
+static void nor_while_the_runtime_hangs_in_its_network(void **state)
+{
+    struct world *w = *state;
+
+    takes_annotations(w);
+    world_fresh_listed(w);
+    gpus_up(w, "g0");
+    container_made(w, 1, "u1", "main", GPU ":g0");
+    runtime_listed(w, "~u1/main! u2");
+    for (int i = 0; i < 3; i++) {
+        sandbox_stopping(w, "s-u1");
+        pass(w, 120000);
+        devicemgr_sandbox_stop_failed(w->mgr, w->now_ms, "s-u1");
+        devicemgr_run(w->mgr);
+        pass(w, 15000);
+        ignore_all(w);
+        create_request(w, 12, "u2", "main", GPU "=1");
+        expect_with(w, "verdict 12 refused 8:", "asked 1, free 0", NULL);
+    }
+    sandbox_stopping(w, "s-u1");
+    sandbox_stopped(w, "s-u1");
+    pass(w, 240000 + 15000);
+    ignore_all(w);
+    create_request(w, 13, "u2", "main", GPU "=1");
+    expect_with(w, "verdict 13 refused 8:", "asked 1, free 0", NULL);
+}
+
 /* The runtime lists u1's dead sandbox; then u2 asks for all devices, g0 too, which u1's had. */
 static void u2_asks(struct world *w, uint64_t number, const char *verdict)
 {
@@ -331,9 +366,7 @@ static void a_pod_whose_sandbox_died_is_not_over_after_a_restart(void **state)
     struct world *w = *state;
     uint64_t gpu;
 
-    w->settings.annotations = true;
-    w->settings.namespaces = (const char *const[]){"*"};
-    w->settings.namespaces_len = 1;
+    takes_annotations(w);
     world_fresh_listed(w);
     gpu = gpus_up(w, "g0");
     container_made(w, 1, "u1", "main", GPU ":g0");
@@ -590,6 +623,7 @@ int main(void)
         TEST(a_stopped_sandbox_that_is_listed_ready_is_open_again),
         TEST(a_list_older_than_a_containers_end_does_not_bring_it_back),
         TEST(a_pod_whose_sandbox_died_is_not_over),
+        TEST(nor_while_the_runtime_hangs_in_its_network),
         TEST(a_pod_whose_sandbox_died_is_not_over_after_a_restart),
         TEST(nothing_is_dropped_before_a_kubelet_has_listed),
         TEST(nor_is_an_allocation_without_a_pod_row),
