@@ -263,6 +263,7 @@ static void next_state(struct creates *creates, struct create *create)
 
 static void hold(struct state *state, struct create *create, const struct look *look)
 {
+    uint64_t left_ms = HOLD_MS_MAX - earlier(create->held_ms, HOLD_MS_MAX);
     struct text line = {0};
 
     if (!create->waiting) {
@@ -275,8 +276,7 @@ static void hold(struct state *state, struct create *create, const struct look *
         create->waiting_ms = state->now_ms;
     }
     create->hold_until_ms =
-        earlier(create->waiting_ms + look->hold_ms,
-                earlier(create->demand.started_ms + HOLD_MS_MAX, create->limit_ms));
+        earlier(create->waiting_ms + earlier(look->hold_ms, left_ms), create->limit_ms);
     create->again_ms = moment_or_never(look->again_ms);
 }
 

@@ -212,7 +212,7 @@
 #define LIFTED_ATTRIBUTES_MAX 32
 #define LIFTED_TAINTS_MAX 16
 
-/* A create is never held longer than this, and its refusal leaves this long before the
+/* A create is never held longer than this, all in all, and its refusal leaves this long before the
  * client's own deadline, so that the client sees our words and not its own. */
 #define HOLD_MS_MAX 60000
 #define DEADLINE_MARGIN_MS 200

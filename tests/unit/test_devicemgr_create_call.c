@@ -217,6 +217,44 @@ static void who_waits_for_a_turn_has_the_plugins_time_still(void **state)
     expect_with(w, "verdict 11 refused 4:", "was not answered within 1s", NULL);
 }
 
+/* That is not what it is held. */
+static void who_has_waited_for_a_turn_is_held_as_ever(void **state)
+{
+    struct world *w = *state;
+
+    several_ask(w, 1, 2);
+    expect(w, "allocate g0 *");
+    pass(w, HOLD_MS_MAX);
+    plugin_lost(w, w->endpoint, "killed");
+    expect(w, "open *");
+    expect_nothing(w);
+    plugin_back(w, "g0 g1 g2 g3");
+    expect(w, "allocate g0 *");
+}
+
+/* What it was held before counts, however long its plugin took in between. */
+static void who_is_held_again_has_what_is_left_of_a_minute(void **state)
+{
+    struct world *w = *state;
+
+    w->settings.hold_ms = HOLD_MS_MAX;
+    world_fresh_listed(w);
+    plugin_up(w, GPU, "gpu.sock", "g0", false, false);
+    plugin_lost(w, w->endpoint, "killed");
+    assert_true(create(w, 11, "u1", "main", GPU ":g0", NULL));
+    pass(w, HOLD_MS_MAX - 1000);
+    ignore_all(w);
+    plugin_back(w, "g0");
+    expect(w, "allocate g0 *");
+    pass(w, HOLD_MS_MAX);
+    plugin_lost(w, w->endpoint, "killed");
+    expect(w, "open *");
+    pass(w, 999);
+    ignore_all(w); /* that it is lost is stored */
+    pass(w, 1);
+    expect_with(w, "verdict 11 refused 14:", NULL);
+}
+
 static void who_has_had_no_turn_by_its_deadline_is_refused(void **state)
 {
     struct world *w = *state;
@@ -432,6 +470,8 @@ int main(void)
         TEST(a_plugin_is_asked_for_as_many_as_the_settings_say),
         TEST(another_plugin_does_not_wait_for_it),
         TEST(who_waits_for_a_turn_has_the_plugins_time_still),
+        TEST(who_has_waited_for_a_turn_is_held_as_ever),
+        TEST(who_is_held_again_has_what_is_left_of_a_minute),
         TEST(who_has_had_no_turn_by_its_deadline_is_refused),
         TEST(nobody_is_asked_as_his_time_ends),
         TEST(nor_shortly_before),
