@@ -182,6 +182,17 @@ static void events_open(struct lister *lister)
                                       &EVENTS_OPS, lister);
 }
 
+/* A runtime that takes no more calls, as one that goes away, keeps the connection as long as there
+ * is a stream: without it that ends, and the next one is made. */
+static void events_end(struct lister *lister)
+{
+    if (!lister->events || rpc_channel_takes_calls(lister->channel))
+        return;
+    rpc_call_cancel(lister->events);
+    lister->events = NULL;
+    list_within(lister, lister->pace->poll_ms);
+}
+
 /* ---- the list ---- */
 
 static uint64_t next_list_ms(const struct lister *lister)
@@ -239,6 +250,7 @@ static void list_failed(struct lister *lister, const char *method, const struct 
         lister->state.failing_ms = boot_now_ms();
     utf8_copy(lister->state.failing, sizeof lister->state.failing, reason);
     list_end(lister);
+    events_end(lister);
     try_later(lister, reason);
 }
 
@@ -498,6 +510,7 @@ static void on_check_ended(void *user, const struct numbered_end *end)
     const Runtime__V1__ListContainersResponse *list = (const void *)end->response;
     struct lister *lister = user;
 
+    events_end(lister);
     lister->ops->checked(lister->user, end->number,
                          list ? find_container(list, end->note) : LISTER_UNKNOWN);
 }

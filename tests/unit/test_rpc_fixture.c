@@ -4,6 +4,7 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include "shim/rpc/caller.h"
 #include "shim/rpc/listen.h"
 
 static int count_fds(void)
@@ -387,4 +388,12 @@ void incoming_answer(struct rpc_incoming *call, const ProtobufCMessage *message,
         rpc_incoming_finish(call, RPC_RESOURCE_EXHAUSTED, "no memory for the answer");
     else
         rpc_incoming_finish(call, code, code == RPC_OK ? NULL : words);
+}
+
+void incoming_goes_away(struct rpc_incoming *call)
+{
+    struct caller *caller = *(struct caller **)call; /* its first member */
+
+    assert_int_equal(nghttp2_submit_shutdown_notice(caller->link.session), 0);
+    link_wake(&caller->link);
 }

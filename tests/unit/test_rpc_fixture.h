@@ -102,5 +102,8 @@ bool raw_got(const struct raw *raw, const char *text);
  * RESOURCE_EXHAUSTED. */
 void incoming_answer(struct rpc_incoming *call, const ProtobufCMessage *message, int code,
                      const char *words);
+/* Its server takes no more calls on that connection, as one that ends gracefully, and keeps it for
+ * those that it has. */
+void incoming_goes_away(struct rpc_incoming *call);
 
 #endif
