@@ -14,6 +14,7 @@ struct stopper {
     const struct stopper_ops *ops;
     void *user;
     struct rpc_channel *channel; /* NULL: the next stop makes it */
+    struct rpc_channel *before;  /* takes no more of them, and has some yet; NULL: none */
     struct numbered_calls calls;
     void (*done)(void *user);
     void *done_user;
@@ -29,11 +30,38 @@ static void on_lost(struct rpc_channel *channel, const char *reason, void *user)
     struct stopper *stopper = user;
 
     (void)reason; /* each stop was told */
-    stopper->channel = NULL;
+    if (channel == stopper->before)
+        stopper->before = NULL;
+    else
+        stopper->channel = NULL;
     rpc_channel_close(channel);
 }
 
-static const struct rpc_channel_ops CHANNEL_OPS = {.lost = on_lost};
+static void connect_to_runtime(struct stopper *stopper);
+
+/* A runtime that goes away keeps a connection until the stops on it are through. */
+static struct rpc_channel *on_instead(struct rpc_channel *channel, void *user)
+{
+    struct stopper *stopper = user;
+
+    if (channel == stopper->channel && stopper->before)
+        return NULL;
+    if (channel == stopper->channel) {
+        stopper->before = channel;
+        stopper->channel = NULL;
+    }
+    connect_to_runtime(stopper);
+    return stopper->channel;
+}
+
+static void connect_to_runtime(struct stopper *stopper)
+{
+    static const struct rpc_channel_ops ops = {.lost = on_lost, .instead = on_instead};
+
+    if (!stopper->channel &&
+        rpc_channel_open(stopper->loop, stopper->endpoint, &ops, stopper, &stopper->channel) < 0)
+        stopper->channel = NULL;
+}
 
 static void on_ended(void *user, const struct numbered_end *end)
 {
@@ -60,9 +88,7 @@ struct stopper *stopper_start(uv_loop_t *loop, const char *endpoint, const struc
 static void call(struct stopper *stopper, const struct numbered_method *method, uint64_t number,
                  const ProtobufCMessage *request, uint64_t timeout_ms)
 {
-    if (!stopper->channel && rpc_channel_open(stopper->loop, stopper->endpoint, &CHANNEL_OPS,
-                                              stopper, &stopper->channel) < 0)
-        stopper->channel = NULL;
+    connect_to_runtime(stopper);
     numbered_calls_start(&stopper->calls, stopper->channel, method, number, NULL, request,
                          timeout_ms);
 }
@@ -105,5 +131,6 @@ void stopper_stop(struct stopper *stopper, void (*done)(void *user), void *user)
     stopper->done = done;
     stopper->done_user = user;
     rpc_channel_close(stopper->channel);
+    rpc_channel_close(stopper->before);
     numbered_calls_stop(&stopper->calls, on_stopped, stopper);
 }

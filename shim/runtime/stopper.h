@@ -5,7 +5,8 @@
  * runtime bounds what one connection has open at once.
  *
  * The connection is made for the first stop and kept. One that is lost ends its stops, of which the
- * core learns, and the next stop makes another: when to try again is the core's to say.
+ * core learns, and the next stop makes another: when to try again is the core's to say. So does the
+ * next where a runtime goes away and takes no more of them, beside those that it has.
  */
 #ifndef SHIM_RUNTIME_STOPPER_H
 #define SHIM_RUNTIME_STOPPER_H

@@ -171,6 +171,27 @@ static void a_runtime_that_is_away_ends_them(void **state)
     WAIT(f->world, f->codes[2] == RPC_UNAVAILABLE);
 }
 
+static void one_that_goes_away_stops_others_on_another_connection(void **state)
+{
+    struct fixture *f = *state;
+
+    serve(f);
+    stopper_container(f->stopper, 1, "c1", 60000);
+    WAIT(f->world, f->stops == 1);
+    incoming_goes_away(f->calls[0]);
+    world_settle(f->world);
+    stopper_container(f->stopper, 2, "c2", 1000);
+    stopper_container(f->stopper, 3, "c3", 60000);
+    WAIT(f->world, f->stops == 3);
+    answer(f, 1, RPC_OK);
+    WAIT(f->world, f->codes[2] == RPC_OK);
+    answer(f, 0, RPC_OK); /* with which the first connection ends */
+    WAIT(f->world, f->codes[1] == RPC_OK);
+    world_settle(f->world);
+    answer(f, 2, RPC_OK);
+    WAIT(f->world, f->codes[3] == RPC_OK);
+}
+
 static void one_that_is_taken_back_ends_without_a_word(void **state)
 {
     struct fixture *f = *state;
@@ -201,8 +222,11 @@ int main(void)
 {
 #define TEST(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
     const struct CMUnitTest tests[] = {
-        TEST(each_ends_as_the_runtime_says),    TEST(so_does_a_sandbox),
-        TEST(a_runtime_that_is_away_ends_them), TEST(one_that_is_taken_back_ends_without_a_word),
+        TEST(each_ends_as_the_runtime_says),
+        TEST(so_does_a_sandbox),
+        TEST(a_runtime_that_is_away_ends_them),
+        TEST(one_that_is_taken_back_ends_without_a_word),
+        TEST(one_that_goes_away_stops_others_on_another_connection),
         TEST(those_under_way_end_with_it),
     };
 
