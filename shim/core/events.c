@@ -188,8 +188,17 @@ static void on_cdi(void *user, enum devicemgr_cdi cdi)
     host_set_knows_cdi(host);
 }
 
+/* The next one may be another. */
+static void on_runtime_lost(void *user)
+{
+    struct host *host = user;
+
+    host->knows_cdi = false;
+}
+
 const struct lister_ops EVENTS_OF_RUNTIME = {.begins = on_listing,
                                              .listed = on_listed,
                                              .ended = on_ended,
                                              .cdi = on_cdi,
+                                             .lost = on_runtime_lost,
                                              .checked = on_checked};

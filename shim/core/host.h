@@ -110,8 +110,9 @@ void host_list_runtime(struct host *host);
 void host_look_at_runtime(const struct host *host, struct lister_state *out);
 /* What the runtime makes of CDI devices, as far as it has said. */
 enum devicemgr_cdi host_runtime_cdi(const struct host *host);
-/* Whether it has, or does not say; or nobody asks it yet, since the checkpoint is awaited no more.
- * Before that, for some ms at the start, it is not known either which devices are claims'. */
+/* Whether it has, or does not say, on the connection that there is to it; or nobody asks it yet,
+ * since the checkpoint is awaited no more. Before that, for some ms at the start, it is not known
+ * either which devices are claims'. */
 bool host_knows_cdi(const struct host *host);
 /* Whether the checkpoint is read, or is awaited no more (RESTORE_READ_MS). Before that, on a node
  * with very many devices, the core would refuse for want of rows that are being read. */

@@ -6,7 +6,8 @@
  *
  * At the daemon's start one waits, for some ms, until it is known what holds what
  * (host_knows_rows()), and one with CDI devices until it is known what the runtime makes of those
- * (host_knows_cdi()): they would be refused for nothing, or decided by guess.
+ * (host_knows_cdi()), also behind each of the runtime's starts: they would be refused for nothing,
+ * or decided by guess.
  */
 #ifndef SHIM_RELAY_PENDING_CREATES_H
 #define SHIM_RELAY_PENDING_CREATES_H

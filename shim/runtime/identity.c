@@ -16,11 +16,15 @@ static void tell_cdi(struct identity *identity, const char *settings)
     identity->cdi(identity->user, cdi_support(identity->name, identity->version, settings));
 }
 
-/* It does not answer, and is asked again later: nobody is to wait for that. */
+/* It does not answer, and is asked again later. One that begins makes no containers yet, either
+ * (containerd: "server is not initialized yet"); for any other nobody is to wait. */
 static void tell_nothing(struct identity *identity)
 {
+    bool may_begin = !identity->failed;
+
     identity->asked = false;
-    if (identity->told)
+    identity->failed = true;
+    if (identity->told || may_begin)
         return;
     identity->told = true;
     identity->cdi(identity->user, DEVICEMGR_CDI_UNKNOWN);
@@ -114,6 +118,6 @@ void identity_ask(struct identity *identity, struct rpc_channel *channel, uint64
 void identity_forget(struct identity *identity)
 {
     identity->channel = NULL;
-    identity->asked = false;
+    identity->asked = identity->failed = identity->told = false;
     identity->name[0] = identity->version[0] = '\0';
 }

@@ -19,20 +19,22 @@ struct identity {
     /* Its name, or that it does not say: once each time it is asked. */
     void (*known)(void *user);
     /* What it makes of CDI devices, once for each connection on which it says so; and that it does
-     * not, if it never has. */
+     * not, where it was asked twice there. */
     void (*cdi)(void *user, enum devicemgr_cdi cdi);
     void *user;
     struct rpc_channel *channel;
     uint64_t timeout_ms; /* of each call */
-    bool asked;          /* on this connection */
-    bool told;           /* cdi(), on any */
+    bool asked;          /* on this connection, as the next two */
+    bool failed;         /* to say so, once at least */
+    bool told;           /* cdi() */
     /* Printable; empty: it has not said yet on this connection. */
     char name[IDENTITY_NAME_BYTES_MAX];
     char version[IDENTITY_NAME_BYTES_MAX];
 };
 
 /* Asks, unless it has said on this connection, or is being asked; borrows the channel until
- * identity_forget(). One that did not answer is asked again by the next call of this. */
+ * identity_forget(). One that did not answer is asked again by the next call of this, which comes
+ * when it has answered something else. */
 void identity_ask(struct identity *identity, struct rpc_channel *channel, uint64_t timeout_ms);
 /* The connection is over, and the calls on it. */
 void identity_forget(struct identity *identity);

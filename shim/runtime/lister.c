@@ -456,6 +456,7 @@ static void on_lost(struct rpc_channel *channel, const char *reason, void *user)
     set_connected(lister, false);
     lister->no_events = lister->streams = lister->no_streams = lister->asks = false;
     identity_forget(&lister->identity);
+    lister->ops->lost(lister->user);
     rpc_channel_close(channel);
     try_later(lister, reason);
 }

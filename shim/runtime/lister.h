@@ -64,6 +64,9 @@ struct lister_ops {
     void (*ended)(void *user, const char *container_id);
     /* What it makes of CDI devices, by what it says on each connection. */
     void (*cdi)(void *user, enum devicemgr_cdi cdi);
+    /* Its connection is gone, or could not be made: what cdi() said was of the runtime that was
+     * there. */
+    void (*lost)(void *user);
     /* The end of lister_check(). */
     void (*checked)(void *user, uint64_t check, enum lister_finding finding);
 };

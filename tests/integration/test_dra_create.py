@@ -94,6 +94,41 @@ def test_a_create_waits_for_what_the_runtime_says_of_itself(runtime, make_shim, 
     assert runtime.create_requests()[-1].config.CDI_devices[0].name == "example.com/gpu=0"
 
 
+def test_so_it_does_behind_a_restart_of_the_runtime(runtime, shim, kubelet, dra, client):
+    """It may be another one: what the last one made of CDI devices says nothing of it. At first it says nothing, as
+    containerd before it makes containers."""
+    begun, words = threading.Event(), threading.Event()
+
+    def begins(call):
+        if call.method == "Status":
+            begun.set()
+        return Reply((), grpc.StatusCode.UNAVAILABLE, "server is not initialized yet")
+
+    def status(_call):
+        assert words.wait(GENEROUS_S)
+        return Reply((cri.StatusResponse(info={"config": json.dumps({"enableCDI": False})}).SerializeToString(),))
+
+    is_containerd(runtime, "1.7.28", {"enableCDI": True})
+    restarted(runtime, shim, client, "runtime: CDI devices in its containers: supported")
+    dra()
+    names = prepared(kubelet, GPU, "c-1")
+    pod = client.run_pod("web")
+    runtime.stop()
+    runtime.on("ListPodSandbox", begins)
+    runtime.on("Status", begins)
+    runtime.start()
+    assert begun.wait(GENEROUS_S)
+    runtime.on("Status", status)
+    runtime.on("ListPodSandbox")
+    client.reconnect()
+    asked = client.begin("CreateContainer", client.create_request(pod, "main", ["x"], **with_names(names)))
+    client.create(pod, "plain")
+    assert [one.config.metadata.name for one in runtime.create_requests()] == ["plain"] and not asked.done()
+    words.set()
+    with refused(grpc.StatusCode.FAILED_PRECONDITION, "it does not support CDI devices, or that is switched off"):
+        asked.result()
+
+
 # ---- names ----
 
 def test_what_is_named_twice_is_passed_on_once(runtime, kubelet, dra, client):

@@ -22,7 +22,7 @@ struct fixture {
     struct runtime runtime; /* pods and containers as fill() has them */
     struct lister_pace pace;
     struct lister *lister; /* NULL while it is not started */
-    unsigned begun, listed, checked, cdis;
+    unsigned begun, listed, checked, cdis, lost;
     enum devicemgr_cdi cdi; /* the last */
     size_t sandboxes_len, containers_len;
     char sandboxes[256];  /* "id/uid/name/attempt", '!' behind one that is not ready, annotation */
@@ -88,10 +88,18 @@ static void on_cdi(void *user, enum devicemgr_cdi cdi)
     f->cdis++;
 }
 
+static void on_lost(void *user)
+{
+    struct fixture *f = user;
+
+    f->lost++;
+}
+
 static const struct lister_ops OPS = {.begins = on_begins,
                                       .listed = on_listed,
                                       .ended = on_ended,
                                       .cdi = on_cdi,
+                                      .lost = on_lost,
                                       .checked = on_checked};
 
 /* Often, for tests that wait for it; and never, which is a failure of the test if it is missed. */
@@ -215,7 +223,9 @@ static void tells_what_it_makes_of_cdi_devices(void **state)
     start(f);
     WAIT(f->world, f->cdis == 1);
     assert_int_equal(f->cdi, DEVICEMGR_CDI_NONE);
+    f->lost = 0;
     runtime_stop(&f->runtime);
+    WAIT(f->world, f->lost > 0);                   /* that was of this one */
     f->runtime.settings = "{\"enableCDI\": true}"; /* and other settings */
     runtime_serve(&f->runtime, f->world);
     WAIT(f->world, f->cdis == 2);
@@ -247,6 +257,27 @@ static void one_that_does_not_tell_is_asked_behind_the_next_list(void **state)
     f->listed = 0;
     WAIT(f->world, f->listed >= 2);
     assert_int_equal(f->runtime.versions, 0); /* it has said so */
+    runtime_stop(&f->runtime);
+    f->runtime.settings = NULL;
+    runtime_serve(&f->runtime, f->world); /* another one, perhaps */
+    WAIT(f->world, f->cdis == 3);
+    assert_int_equal(f->cdi, DEVICEMGR_CDI_UNKNOWN);
+}
+
+/* As containerd, which says nothing before it can make a container. */
+static void one_that_begins_is_waited_for(void **state)
+{
+    struct fixture *f = *state;
+
+    f->runtime.name = "containerd";
+    f->runtime.pods_code = RPC_UNAVAILABLE;
+    runtime_serve(&f->runtime, f->world);
+    start(f);
+    WAIT(f->world, f->runtime.statuses == 1 && f->runtime.pod_lists == 2);
+    f->runtime.settings = "{}";
+    f->runtime.pods_code = RPC_OK;
+    WAIT(f->world, f->cdis == 1);
+    assert_int_equal(f->cdi, DEVICEMGR_CDI_NONE);
 }
 
 static void takes_items_without_metadata(void **state)
@@ -643,6 +674,7 @@ int main(void)
         TEST(tells_what_the_runtime_says_it_is),
         TEST(tells_what_it_makes_of_cdi_devices),
         TEST(one_that_does_not_tell_is_asked_behind_the_next_list),
+        TEST(one_that_begins_is_waited_for),
         TEST(takes_items_without_metadata),
         TEST(waits_for_a_runtime_that_is_away),
         TEST(lists_again_after_the_runtime_restarts),
