@@ -51,11 +51,12 @@ struct connection_world {
 /*
  * Takes the connected socket `client`, which does not block, and connects to `runtime_path`, which is
  * borrowed until return, like `runtime` may run before it. The session's client is the process at
- * connect(2) (SO_PEERCRED). NULL when there is no memory: the socket is not taken then; a runtime
- * that is away closes the client's connection later.
+ * connect(2) (SO_PEERCRED). 0 and *out: a runtime that is away closes the client's connection later.
+ * -ENOMEM, -EMFILE, -ENFILE, -EAGAIN (the runtime's backlog is full): the socket is not taken, and
+ * is to be offered again.
  */
-struct connection *connection_accept(const struct connection_world *world, int client,
-                                     const char *runtime_path);
+int connection_accept(const struct connection_world *world, int client, const char *runtime_path,
+                      struct connection **out) __attribute__((warn_unused_result));
 
 /* Goes on with one of a process before this one: what `kept` holds is taken, also on failure.
  * NULL: it cannot be gone on with; both ends are told by its end. */

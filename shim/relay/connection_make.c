@@ -100,13 +100,20 @@ static void begin(struct connection *c)
     connection_look(c);
 }
 
-static void connect_runtime(struct connection *c, const char *runtime_path)
+/* What is wanting here, or there for a moment: the client waits for that. */
+static bool is_to_wait(int err)
 {
-    int fd = unix_connect(runtime_path), sockets[2];
-    int r = fd < 0 ? fd : end_open(c, &c->ends[SESSION_RUNTIME], fd);
+    return err == -EMFILE || err == -ENFILE || err == -ENOMEM || err == -EAGAIN;
+}
 
-    c->world.ops->runtime(c->world.user, r);
-    if (r < 0) {
+/* `fd`: its socket, which is taken; or why there is none. */
+static void take_runtime(struct connection *c, int fd)
+{
+    bool is_open = fd >= 0 && end_open(c, &c->ends[SESSION_RUNTIME], fd) == 0;
+    int sockets[2];
+
+    c->world.ops->runtime(c->world.user, fd < 0 ? fd : 0);
+    if (!is_open) {
         connection_close(c);
         return;
     }
@@ -118,24 +125,31 @@ static void connect_runtime(struct connection *c, const char *runtime_path)
     begin(c);
 }
 
-struct connection *connection_accept(const struct connection_world *world, int client,
-                                     const char *runtime_path)
+int connection_accept(const struct connection_world *world, int client, const char *runtime_path,
+                      struct connection **out)
 {
     struct connection *c = connection_new(world);
+    int runtime;
 
     if (!c)
-        return NULL;
+        return -ENOMEM;
     c->session = session_new(&connection_session_ops, c, world->owner);
-    if (!c->session) {
+    runtime = c->session ? unix_connect(runtime_path) : -ENOMEM;
+    if (is_to_wait(runtime)) {
+        connection_fini(c);
         free(c);
-        return NULL;
+        return runtime;
     }
     init_timers(c);
-    if (end_open(c, &c->ends[SESSION_CLIENT], client) < 0)
+    if (end_open(c, &c->ends[SESSION_CLIENT], client) == 0) {
+        take_runtime(c, runtime);
+    } else {
+        if (runtime >= 0)
+            close(runtime);
         connection_close(c);
-    else
-        connect_runtime(c, runtime_path);
-    return c;
+    }
+    *out = c;
+    return 0;
 }
 
 /* ---- going on ---- */

@@ -107,10 +107,11 @@ static void link_one(struct relay *relay, struct connection *c, uint64_t *counte
 static int take_client(void *user, int fd)
 {
     struct relay *relay = user;
-    struct connection *c = connection_accept(&relay->world, fd, relay->runtime_path);
+    struct connection *c;
+    int err = connection_accept(&relay->world, fd, relay->runtime_path, &c);
 
-    if (!c)
-        return -ENOMEM;
+    if (err)
+        return err;
     link_one(relay, c, &relay->counts.accepted);
     return 0;
 }

@@ -136,8 +136,7 @@ static void on_connection(uv_poll_t *listener, int status, int events)
     (void)events;
     assert_int_equal(status, 0);
     assert_true(fd >= 0);
-    c = connection_accept(&w->world, fd, w->back);
-    assert_non_null(c);
+    assert_int_equal(connection_accept(&w->world, fd, w->back, &c), 0);
     connection_link(c, &w->connections);
     w->accepted++;
 }

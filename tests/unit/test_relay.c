@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
@@ -25,6 +26,7 @@
 #include "shim/relay/relay.h"
 
 #define GUARD_MS 20000
+#define BACKLOG 16
 
 struct world {
     uv_loop_t loop;
@@ -76,7 +78,7 @@ static int unix_socket(const char *path, bool listens)
     snprintf(address.sun_path, sizeof address.sun_path, "%s", path);
     if (listens) {
         assert_int_equal(bind(fd, (struct sockaddr *)&address, sizeof address), 0);
-        assert_int_equal(listen(fd, 16), 0);
+        assert_int_equal(listen(fd, BACKLOG), 0);
     } else {
         assert_int_equal(connect(fd, (struct sockaddr *)&address, sizeof address), 0);
     }
@@ -164,6 +166,72 @@ static void without_memory_a_client_waits(void **state)
     alloc_fail_at(0);
 }
 
+/* It has not been cut off. */
+static void assert_waits(int client)
+{
+    char byte;
+
+    assert_int_equal(recv(client, &byte, 1, MSG_DONTWAIT), -1);
+    assert_int_equal(errno, EAGAIN);
+}
+
+/* Some turns; none of them is for who waits, but the timer's. */
+static void run_while_some_wait(struct world *w)
+{
+    for (int i = 0; i < 10; i++) {
+        uv_run(&w->loop, UV_RUN_NOWAIT);
+        uv_sleep(20);
+    }
+    uv_run(&w->loop, UV_RUN_NOWAIT);
+    assert_in_range(uv_backend_timeout(&w->loop), 1, 100);
+    assert_int_equal(poll(&(struct pollfd){.fd = uv_backend_fd(&w->loop), .events = POLLIN}, 1, 0),
+                     0);
+    assert_false(relay_counts(w->relay)->runtime_away);
+}
+
+/* There is one for the client, and none for the runtime's side. */
+static void without_a_descriptor_a_client_waits(void **state)
+{
+    struct world *w = *state;
+    int client = unix_socket(w->front, false), next = dup(client), server;
+    struct rlimit before, one;
+
+    close(next);
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+    one = (struct rlimit){(rlim_t)next + 1, before.rlim_max};
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &one), 0);
+    run_while_some_wait(w);
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
+    assert_waits(client);
+    server = runtime_accepts(w);
+    assert_waits(client);
+    close(client);
+    close(server);
+}
+
+static void while_the_runtimes_backlog_is_full_clients_wait(void **state)
+{
+    struct world *w = *state;
+    int others[BACKLOG + 1], clients[2], servers[2];
+
+    for (int i = 0; i <= BACKLOG; i++)
+        others[i] = unix_socket(w->back, false);
+    for (int i = 0; i < 2; i++)
+        clients[i] = unix_socket(w->front, false);
+    run_while_some_wait(w);
+    for (int i = 0; i <= BACKLOG; i++) {
+        close(accept(w->back_fd, NULL, NULL));
+        close(others[i]);
+    }
+    for (int i = 0; i < 2; i++)
+        servers[i] = runtime_accepts(w);
+    for (int i = 0; i < 2; i++) {
+        assert_waits(clients[i]);
+        close(clients[i]);
+        close(servers[i]);
+    }
+}
+
 /* Stopped while a client waits for memory. */
 static void stopped_without_memory(void **state)
 {
@@ -185,6 +253,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(without_memory_a_client_waits),
+        TEST(without_a_descriptor_a_client_waits),
+        TEST(while_the_runtimes_backlog_is_full_clients_wait),
         TEST(stopped_without_memory),
     };
 
