@@ -99,7 +99,8 @@ show_logs() {
 
 finish() {
     local status=$?
-    trap - EXIT INT TERM HUP
+    trap '' INT TERM HUP # also if somebody presses Ctrl-C again
+    trap - EXIT
     set +e
     if [ $status -ne 0 ] && [ -z "$reason" ]; then
         reason="a command failed, see above"

@@ -183,8 +183,8 @@ has_begun() {
 # The end of every run. If it failed, everything is put back and runs as before.
 finish() {
     local status=$? unit i back=() result="all changes were taken back"
-    trap - EXIT INT TERM HUP
-    trap '' PIPE # who reads this may be gone
+    trap '' INT TERM HUP PIPE # it comes to its end, whoever is impatient, or has gone
+    trap - EXIT
     set +e
     if [ $status -ne 0 ] && has_begun; then
         for ((i = ${#restarted[@]} - 1; i >= 0; i--)); do

@@ -79,13 +79,16 @@ def test_quickstart_keep():
 
 
 def test_quickstart_interrupted():
-    """Ctrl-C in the middle: it ends with the reason, and leaves nothing."""
+    """Ctrl-C in the middle, and again: it ends with the reason, and leaves nothing."""
     process = start()
     seen = []
     for line in process.stdout:
         seen.append(line)
         if line.startswith("2. "):
             break
+    os.killpg(process.pid, signal.SIGINT)
+    settings = f"{directory_of(''.join(seen))}/shim.toml"
+    wait_until(lambda: not containerd.processes_naming(settings), "the shim is gone")
     os.killpg(process.pid, signal.SIGINT)
     seen.append(process.stdout.read())
     process.stdout.close()

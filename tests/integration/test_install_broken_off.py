@@ -306,3 +306,22 @@ def test_nobody_reads_its_words_any_more(live, streams):
         (live.state / "go").write_text("on\n")
         assert script.wait(timeout=60) != 0
     assert live.tree() == before and live.active() == {"kubelet.service"}
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGHUP])
+def test_interrupted_while_all_is_taken_back(live, number):
+    """As by who presses Ctrl-C again: the kubelet is not left with a shim that is stopped."""
+    before = live.tree()
+    (live.state / "dies").touch()
+    for name in ("told", "go"):
+        os.mkfifo(live.state / name)
+    silent = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    with (subprocess.Popen(**live.live_command(), **silent) as script,
+          open(live.state / "go", "r+b", buffering=0) as go):
+        while not (live.state / "told").read_text().startswith("stop "):
+            go.write(b"on\n")
+        os.killpg(script.pid, number)
+        (live.state / "told").unlink()
+        go.write(b"on\n")
+        assert script.wait(timeout=60) == 1
+    assert live.tree() == before and live.active() == {"kubelet.service"}
