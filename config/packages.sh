@@ -39,7 +39,8 @@ packages_missing() {
     done
 }
 
-# packages_install NAME...: installs what is missing of them, without questions.
+# packages_install NAME...: installs what is missing of them, without questions; of a settings file that is there
+# already dpkg would ask. Waits for whoever installs something else, as a machine that has just booted does.
 packages_install() {
     local missing
     mapfile -t missing < <(packages_missing "$@")
@@ -48,5 +49,6 @@ packages_install() {
     fi
     printf 'installing %s\n' "${missing[*]}"
     export DEBIAN_FRONTEND=noninteractive
-    apt-get update -q && apt-get install -q -y --no-install-recommends "${missing[@]}"
+    apt-get update -q && apt-get install -q -y --no-install-recommends -o DPkg::Lock::Timeout=300 \
+        -o Dpkg::Options::=--force-confold "${missing[@]}"
 }

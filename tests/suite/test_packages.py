@@ -29,6 +29,17 @@ def test_a_runtime_from_elsewhere_is_none_that_is_missing(directory):
     assert missing(directory, "containerd", "runc", "gcc") == ["gcc"]
 
 
+def test_nobody_is_asked(directory):
+    """dpkg asks of a settings file that is there already, whatever debconf and apt are told; where quickstart.sh runs it nobody would see it."""
+    program(directory / "dpkg-query", "exit 1")
+    program(directory / "apt-get", 'echo "$@"')
+    done = subprocess.run(["/bin/bash", "-euc", '. "$0"; packages_install gcc', SCRIPT], check=True, stdout=subprocess.PIPE,
+                          text=True, env={**os.environ, "PATH": str(directory)})
+    install = done.stdout.splitlines()[-1].split()
+    assert install[0] == "install" and install[-1] == "gcc"
+    assert "Dpkg::Options::=--force-confold" in install and "DPkg::Lock::Timeout=300" in install
+
+
 def test_no_name_is_of_one_release():
     """libcurl4 is libcurl4t64 on Debian 13: apt would find it, and be asked again in each run."""
     lists = re.findall(r"_PACKAGES=\((.*?)\)", SCRIPT.read_text(), re.DOTALL)
