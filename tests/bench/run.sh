@@ -17,17 +17,34 @@ go_sources=/usr/share/gocode
 . "$root/config/packages.sh"
 export PYTHONDONTWRITEBYTECODE=1
 
-# The relays are wanted as programs: no service of theirs is to start (invoke-rc.d(8)).
+policy=/usr/sbin/policy-rc.d # with which no service starts when its package is installed (invoke-rc.d(8))
+policy_is_ours=no
+off=() # services that do not start with the machine now
+
+settle_relays() {
+    local service
+    [ $policy_is_ours = no ] || rm -f "$policy"
+    trap - EXIT
+    for service in "${off[@]}"; do
+        systemctl --quiet disable "$service" 2>/dev/null || :
+    done
+}
+
+# The relays are wanted as programs: no service of theirs is to start, now or with the machine.
 install_relays() {
-    local policy=/usr/sbin/policy-rc.d status=0
-    if [ -e "$policy" ]; then
-        packages_install "$@"
-        return
+    local service status=0
+    [ -n "$(packages_missing "$@")" ] || return 0
+    for service in haproxy.service nghttpx.service nginx.service; do
+        systemctl --quiet is-enabled "$service" 2>/dev/null || off+=("$service")
+    done
+    trap settle_relays EXIT # a signal's, too: nobody's service would start on this machine any more
+    if [ ! -e "$policy" ]; then
+        policy_is_ours=yes
+        printf '#!/bin/sh\nexit 101\n' >"$policy"
+        chmod 755 "$policy"
     fi
-    printf '#!/bin/sh\nexit 101\n' >"$policy"
-    chmod 755 "$policy"
     packages_install "$@" || status=$?
-    rm -f "$policy"
+    settle_relays
     return "$status"
 }
 

@@ -254,11 +254,58 @@ def test_interrupted(world, number):
     wait_until(lambda: not containerd.processes_naming(str(world.build)), "all that ran is gone")
 
 
+def bench(world, *before):
+    """The bench's output and status, without that anything is installed here."""
+    done = subprocess.run([*before, ROOT / "tests/bench/run.sh", "--help"], check=False, text=True,
+                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=600, start_new_session=True,
+                          env={**os.environ, "PATH": f"{world.tools}:{os.environ['PATH']}"})
+    return done.stdout, done.returncode
+
+
 def test_the_bench_does_not_measure_another_build(world):
     """A step of its build that fails ends it."""
     world.tool("cmake", "echo no compiler; exit 1")
-    done = subprocess.run([ROOT / "tests/bench/run.sh", "--help"], check=False, text=True,
-                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=600,
-                          env={**os.environ, "PATH": f"{world.tools}:{os.environ['PATH']}"})
-    assert done.returncode == 1 and "no compiler" in done.stdout
-    assert "usage" not in done.stdout
+    world.tool("dpkg-query", "echo installed")
+    world.tool("apt-get", "echo apt was asked")
+    output, status = bench(world)
+    assert status == 1 and "no compiler" in output
+    assert "usage" not in output and "apt was asked" not in output
+
+
+POLICY = "/usr/sbin/policy-rc.d"
+
+
+@pytest.fixture(name="no_policy")
+def without_policy(world, directory):
+    """What to put before a command for a /usr/sbin of its own, in which nobody has forbidden packages to start their services;
+    what is there after it is in the file `left`."""
+    if not containerd.overlayfs_works(directory):
+        pytest.skip("no overlayfs here")
+    world.tool("dpkg-query", "case $* in *haproxy*) exit 1 ;; esac\necho installed")
+    world.tool("cmake", "exit 1")
+    upper, work = directory / "upper", directory / "work"
+    upper.mkdir()
+    work.mkdir()
+    script = (f"mount -t overlay overlay -o lowerdir=/usr/sbin,upperdir={upper},workdir={work} /usr/sbin\n"
+              f'rm -f {POLICY}\n"$0" "$@" && status=0 || status=$?\n'
+              f"ls {POLICY} >{directory}/left 2>/dev/null\nexit $status")
+    return ["unshare", "--mount", "sh", "-c", script]
+
+
+@pytest.mark.parametrize("end", ["exit 1", "kill -INT $PPID $$"], ids=["fails", "is interrupted"])
+def test_the_bench_leaves_no_policy(world, no_policy, directory, end):
+    """With which no package's service would ever be started on this machine."""
+    world.tool("apt-get", f"ls {POLICY} >{directory}/meanwhile\n{end}")
+    bench(world, *no_policy)
+    assert (directory / "meanwhile").read_text() == f"{POLICY}\n" and (directory / "left").read_text() == ""
+
+
+@pytest.mark.parametrize("end", ["exit 0", "exit 1"], ids=["installed", "fails"])
+def test_relays_of_the_bench_do_not_start_with_the_machine(world, no_policy, directory, end):
+    """But for one that did before."""
+    world.tool("apt-get", end)
+    world.tool("systemctl", "case $* in *is-enabled*nginx*) exit 0 ;; *is-enabled*) exit 1 ;; esac\n"
+               f'echo "$@" >>{directory}/told')
+    bench(world, *no_policy)
+    told = (directory / "told").read_text().splitlines()
+    assert [line.split()[-2:] for line in told] == [["disable", "haproxy.service"], ["disable", "nghttpx.service"]]
