@@ -180,6 +180,18 @@ has_begun() {
         { [ "$verb" = disable ] && [ ${#restarted[@]} -gt 0 ]; }
 }
 
+# Of what a run that failed could not take back.
+say_what_helps() {
+    if [ "$noted" = yes ] && [ "$verb" != disable ]; then
+        echo "error: what an earlier run has put there stays: mend that and run this again, or" \
+            "cri-device-shimctl node disable" >&2
+    fi
+    if [ "$verb" = upgrade ] && [ ${#restarted[@]} -gt 0 ]; then
+        echo "error: the programs from before are gone: if the new ones do not start, install the package from before" \
+            "(apt install --allow-downgrades ./OLDER.deb)" >&2
+    fi
+}
+
 # The end of every run. If it failed, everything is put back and runs as before.
 finish() {
     local status=$? unit i back=() result="all changes were taken back"
@@ -200,10 +212,7 @@ finish() {
         [ "$logind_told" = no ] || systemctl kill --signal=HUP "$LOGIND_UNIT"
         printf 'error: %s\n' "$result" >&2
     fi
-    if [ $status -ne 0 ] && [ "$noted" = yes ] && [ "$verb" != disable ]; then
-        echo "error: what an earlier run has put there stays: mend that and run this again, or" \
-            "cri-device-shimctl node disable" >&2
-    fi
+    [ $status -eq 0 ] || say_what_helps
     rm -rf "$work"
     exit $status
 }

@@ -409,12 +409,30 @@ def early(live):
     return live
 
 
-def upgrade(live):
+def upgrade(live, check=True):
     """As a package does."""
     command = live.live_command("upgrade")
     at = command["args"].index(SCRIPT)
     command["args"][at:at + 3] = ["/usr/local/lib/cri-device-shim/node.sh"]
-    return subprocess.run(**command, check=True, capture_output=True, text=True, timeout=60)
+    return subprocess.run(**command, check=check, capture_output=True, text=True, timeout=60)
+
+
+def test_upgrade_of_a_package_whose_daemon_does_not_start(live):
+    """What ran before is not there any more to be put back: its words say what helps. Of settings that are wrong they do not,
+    since all runs on."""
+    live.install()
+    live.write(DAEMON, live.read(DAEMON) + "# two\n", 0o755)
+    settings = live.read(CONFIG)
+    live.write(CONFIG, "no settings")
+    done = upgrade(live, check=False)
+    assert done.returncode == 1 and "the package from before" not in done.stderr
+    assert live.active() == ALL_ACTIVE
+    live.write(CONFIG, settings)
+    (live.state / "fails/cri-device-shim.service").write_text("two")
+    done = upgrade(live, check=False)
+    assert done.returncode == 1 and "install the package from before" in done.stderr
+    assert "taken back" not in done.stderr
+    assert "cri-device-shim.service" not in live.active()
 
 
 def test_bridge_waits_for_a_kubelet_that_something_else_starts(early):
