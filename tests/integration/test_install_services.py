@@ -48,13 +48,15 @@ def test_services(live):
 
 
 @pytest.mark.parametrize("options", [[], ["--uninstall"], ["--uninstall", "--dry-run"]])
-def test_as_no_root(live, options):
-    """Who cannot read what is noted is not told that it is lost."""
+def test_as_no_root(live, options, directory):
+    """Who cannot read what is noted is not told that it is lost. Such a one may not come to where the sources are."""
     live.install()
     live.calls()
+    config = shutil.copytree(ROOT / "config", directory / "config")
+    subprocess.run(["chmod", "-R", "a+rX", config], check=True)
     command = live.live_command(*options)
     at = command["args"].index(SCRIPT)
-    command["args"][at:at] = AS_NOBODY
+    command["args"][at:at + 1] = [*AS_NOBODY, config / SCRIPT.name]
     done = subprocess.run(**command, check=False, capture_output=True, text=True, timeout=60)
     assert (done.returncode, done.stdout, done.stderr) == (1, "", "error: run it as root\n")
     assert live.calls() == [] and live.active() == ALL_ACTIVE
