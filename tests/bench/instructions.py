@@ -1,3 +1,4 @@
+#!/usr/bin/python3
 """How many instructions a call costs the shim, as valgrind's callgrind counts them: the same on a busy
 machine as on an idle one, where times are not. The kernel's are not in it.
 

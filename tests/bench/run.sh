@@ -58,7 +58,8 @@ build_all() {
     fi
 }
 
-packages_install "${BUILD_PACKAGES[@]}" nghttp2-client python3 python3-h2 gnuplot-nox
+packages_install "${BUILD_PACKAGES[@]}" nghttp2-client openssl gnuplot-nox python3 \
+    python3-grpcio python3-h2 python3-protobuf python3-pytest python3-yaml # scale.py's, too
 install_relays nghttp2-proxy haproxy nginx-light ||
     printf 'not every relay could be installed; the rest is measured\n' >&2
 mkdir -p "$build"

@@ -1,3 +1,4 @@
+#!/usr/bin/python3
 """How the three programs grow with what is on a node.
 
     scale.py --build DIR [--quick] [--only NAME,...] [--json FILE]

@@ -1,3 +1,4 @@
+#!/usr/bin/python3
 """Draws scale.json: config/scale.svg, by gnuplot.
 
     scale_curves.py [FIGURES [PICTURE]]

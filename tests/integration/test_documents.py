@@ -1,6 +1,7 @@
 """What the documents and comments say of the source, beside the source."""
 
 import itertools
+import os
 import pathlib
 import re
 import tomllib
@@ -66,6 +67,14 @@ def test_no_document_that_is_not_here():
                  re.findall(r"[-\w]+-facts\b|\bissues? #?\d+\b", text_of(name))
                  if name != "tests/integration/test_documents.py"]
     assert not lost, "\n".join(lost)
+
+
+def test_what_is_typed_can_be_executed():
+    """A program of ours that begins a command, in lines of code or, with words behind it, within a text."""
+    typed = {path for name in DOCUMENTS for path in re.findall(
+        r"(?:^ {4,}(?:\$ )?|&& |`)((?:tests|config)/[\w./-]+\.(?:py|sh))(?= |$)", text_of(name), re.MULTILINE)}
+    assert {"tests/run.sh", "tests/bench/scale.py", "tests/bench/scale_curves.py"} <= typed
+    assert not [path for path in typed if not os.access(ROOT / path, os.X_OK) or not text_of(path).startswith("#!")]
 
 
 def test_pictures_fit():

@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/python3
 """Restarts of the parts of a node, overlapping, with pods coming and going; what was wrong is told.
 
     tests/lib/restarts.py FIRST [SECOND] --seed TEXT --rounds N [--without-store] [--keep DIRECTORY]

@@ -1,11 +1,15 @@
-"""config/packages.sh: what it takes for missing."""
+"""config/packages.sh: what it takes for missing; and who asks it for all that is needed."""
 
+import ast
 import os
 import pathlib
 import re
 import subprocess
+import sys
 
-SCRIPT = pathlib.Path(__file__).resolve().parents[2] / "config/packages.sh"
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+SCRIPT = ROOT / "config/packages.sh"
+PACKAGES = {"google": "python3-protobuf", "grpc": "python3-grpcio", "hpack": "python3-h2"}  # the last needs it
 
 
 def program(path, text="exit 0"):
@@ -46,3 +50,28 @@ def test_no_name_is_of_one_release():
     names = [name for one in lists for name in one.split()]
     assert "gcc" in names and "shellcheck" in names
     assert not [one for one in names if re.search(r"^lib.*\d$|-\d+(-dev)?$", one)]
+
+
+def imports_of(path):
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            yield from (one.name.partition(".")[0] for one in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            yield node.module.partition(".")[0]
+
+
+def imported_by(*names):
+    """What is neither ours nor Python's own, by these programs of the bench and by what of ours they import."""
+    ours = {path.stem: path for room in ("lib", "bench") for path in ROOT.glob(f"tests/{room}/*.py")}
+    found = list(names)
+    for name in found:  # and what is found meanwhile
+        if name in ours:
+            found += set(imports_of(ours[name])) - set(found)
+    return set(found) - set(ours) - sys.stdlib_module_names
+
+
+def test_the_bench_installs_what_it_imports():
+    words = re.search(r"^packages_install ((?:.*\\\n)*.*)$", (ROOT / "tests/bench/run.sh").read_text(), re.MULTILINE)[1]
+    needed = {PACKAGES.get(name, f"python3-{name}") for name in imported_by("bench", "scale", "scale_curves", "instructions")}
+    assert {"python3-grpcio", "python3-yaml"} <= needed
+    assert needed | {"openssl", "gnuplot-nox"} <= set(words.split())
