@@ -80,6 +80,8 @@ static int check_driver(const struct steer *steer, struct text *text)
 /* As it stands, whatever there is. */
 static int check_words(const struct steer *steer, struct text *text)
 {
+    const char *wrong = order_reason_judge(steer->words.reason);
+
     if (steer->kind == ORDER_TAINT && kube_name_is_driver(steer->resource)) {
         int code = check_driver(steer, text);
 
@@ -88,10 +90,8 @@ static int check_words(const struct steer *steer, struct text *text)
     } else if (!resource_name_valid(steer->resource)) {
         return refuse(text, CODE_INVALID_ARGUMENT, "that is no name of a resource");
     }
-    if (strlen(steer->words.reason) > ORDER_REASON_BYTES_MAX)
-        return refuse(text, CODE_INVALID_ARGUMENT, "the reason is too long: 256 bytes at most");
-    if (!utf8_is_text(steer->words.reason))
-        return refuse(text, CODE_INVALID_ARGUMENT, "the reason is no UTF-8");
+    if (wrong)
+        return refuse(text, CODE_INVALID_ARGUMENT, wrong);
     for (size_t i = 0; i < steer->ids.len; i++) {
         bool empty =
             steer->kind == ORDER_TAINT ? device_of(steer)[0] == '\0' : steer->ids.v[i][0] == '\0';

@@ -3,7 +3,9 @@
 #include <assert.h>
 #include <string.h>
 
+#include "cri-proto/utf8.h"
 #include "devicemgr/things/enum.h"
+#include "devicemgr/things/limits.h"
 #include "devicemgr/things/moment.h"
 
 static const char *const KINDS[ORDER_KINDS] = {
@@ -34,6 +36,15 @@ static void words_fini(struct order_words *words)
 {
     free(words->reason);
     free(words->value);
+}
+
+const char *order_reason_judge(const char *reason)
+{
+    if (strlen(reason) > ORDER_REASON_BYTES_MAX)
+        return "the reason is too long: 256 bytes at most";
+    if (!utf8_is_text(reason))
+        return "the reason is no UTF-8";
+    return NULL;
 }
 
 /* ---- taints ---- */

@@ -89,6 +89,9 @@ const char *order_kind_name(enum order_kind kind);
 /* False: there is none of that name. */
 bool order_kind_find(const char *name, enum order_kind *out);
 
+/* What is wrong with an operator's reason, to be kept; NULL: nothing is. Static. */
+const char *order_reason_judge(const char *reason);
+
 /* What identifies a taint of a resource: "KEY:EFFECT DEVICE". The caller frees it. */
 char *order_taint_id(const char *key, enum taint_effect effect, const char *device);
 /* The same the other way; false: it is none. */

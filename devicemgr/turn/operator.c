@@ -10,25 +10,24 @@
 #include "devicemgr/turn/meant.h"
 #include "devicemgr/turn/turn.h"
 
-static void refuse(struct devicemgr *mgr, uint64_t number, int code, const char *text)
+void turn_refuse(struct devicemgr *mgr, uint64_t number, int code, const char *text)
 {
     action_steered(&mgr->state.actions, number, code, false, text);
 }
 
-/* Whether one more is too many; it is refused then. */
-static bool is_full(struct devicemgr *mgr, uint64_t number)
+bool turn_is_full(struct devicemgr *mgr, uint64_t number)
 {
     if (mgr->steers.len + mgr->releases.len + mgr->ends.waiters_len < STEERS_MAX)
         return false;
-    refuse(mgr, number, CODE_RESOURCE_EXHAUSTED,
-           "too many orders wait for their turn: the store or the runtime is slow");
+    turn_refuse(mgr, number, CODE_RESOURCE_EXHAUSTED,
+                "too many orders wait for their turn: the store or the runtime is slow");
     return true;
 }
 
 static void steer(struct devicemgr *mgr, uint64_t now_ms, const struct steer *said)
 {
     state_at(&mgr->state, now_ms);
-    if (!is_full(mgr, said->number))
+    if (!turn_is_full(mgr, said->number))
         steers_begin(&mgr->steers, said);
 }
 
@@ -115,7 +114,7 @@ static bool read_taint(struct devicemgr *mgr, uint64_t number, const char *text,
     const char *wrong = taint_said_read(said, text);
 
     if (wrong)
-        refuse(mgr, number, CODE_INVALID_ARGUMENT, wrong);
+        turn_refuse(mgr, number, CODE_INVALID_ARGUMENT, wrong);
     return !wrong;
 }
 
@@ -134,7 +133,8 @@ void devicemgr_taint(struct devicemgr *mgr, uint64_t now_ms, uint64_t number, co
     if (!read_taint(mgr, number, taint, &said))
         return;
     if (said.any_effect) {
-        refuse(mgr, number, CODE_INVALID_ARGUMENT, "a taint has an effect: key=value:NoExecute");
+        turn_refuse(mgr, number, CODE_INVALID_ARGUMENT,
+                    "a taint has an effect: key=value:NoExecute");
         return;
     }
     what.words.value = said.value;
@@ -208,9 +208,9 @@ void devicemgr_release(struct devicemgr *mgr, uint64_t now_ms, uint64_t number, 
     else if (uid && state->draining)
         text_add(&text, "the shim is being stopped");
     if (text.len > 0)
-        refuse(mgr, number, CODE_FAILED_PRECONDITION, text.buf);
+        turn_refuse(mgr, number, CODE_FAILED_PRECONDITION, text.buf);
     else if (!uid)
-        refuse(mgr, number, CODE_NOT_FOUND, "no such pod has any devices");
-    else if (!is_full(mgr, number))
+        turn_refuse(mgr, number, CODE_NOT_FOUND, "no such pod has any devices");
+    else if (!turn_is_full(mgr, number))
         releases_begin(&mgr->releases, number, uid, by, dry);
 }

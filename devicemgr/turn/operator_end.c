@@ -4,9 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cri-proto/utf8.h"
 #include "devicemgr/operator.h"
-#include "devicemgr/things/limits.h"
 #include "devicemgr/turn/end.h"
 #include "devicemgr/turn/meant.h"
 #include "devicemgr/turn/turn.h"
@@ -50,12 +48,8 @@ static void look_at(struct sought *sought, const struct state *state, const char
 }
 
 /* What is in the way of it as a whole; NULL: nothing is. */
-static const char *in_the_way(const struct devicemgr *mgr, const char *reason)
+static const char *in_the_way(const struct devicemgr *mgr)
 {
-    if (strlen(reason) > ORDER_REASON_BYTES_MAX)
-        return "the reason is too long: 256 bytes at most";
-    if (!utf8_is_text(reason))
-        return "the reason is no UTF-8";
     if (mgr->state.unread)
         return "the state of this node's devices cannot be read";
     if (mgr->state.draining)
@@ -63,33 +57,21 @@ static const char *in_the_way(const struct devicemgr *mgr, const char *reason)
     return NULL;
 }
 
-static void refuse(struct devicemgr *mgr, uint64_t number, int code, const char *text)
-{
-    action_steered(&mgr->state.actions, number, code, false, text);
-}
-
-/* Those that wait for the store, with what else does (operator.c). */
-static bool is_full(const struct devicemgr *mgr)
-{
-    return mgr->steers.len + mgr->releases.len + mgr->ends.waiters_len >= STEERS_MAX;
-}
-
 /* False: it is answered. */
 static bool may_begin(struct devicemgr *mgr, uint64_t number, const struct sought *sought,
                       const char *reason)
 {
-    const char *why = in_the_way(mgr, reason);
+    const char *wrong = order_reason_judge(reason), *why = in_the_way(mgr);
 
-    if (why)
-        refuse(mgr, number, CODE_FAILED_PRECONDITION, why);
+    if (wrong)
+        turn_refuse(mgr, number, CODE_INVALID_ARGUMENT, wrong);
+    else if (why)
+        turn_refuse(mgr, number, CODE_FAILED_PRECONDITION, why);
     else if (sought->several)
-        refuse(mgr, number, CODE_FAILED_PRECONDITION,
-               "several pods are called so: name it by its uid");
-    else if (is_full(mgr))
-        refuse(mgr, number, CODE_RESOURCE_EXHAUSTED,
-               "too many orders wait for their turn: the store or the runtime is slow");
+        turn_refuse(mgr, number, CODE_FAILED_PRECONDITION,
+                    "several pods are called so: name it by its uid");
     else
-        return true;
+        return !turn_is_full(mgr, number);
     return false;
 }
 
@@ -116,9 +98,10 @@ void devicemgr_end(struct devicemgr *mgr, uint64_t now_ms, uint64_t number, cons
     if (sought.uid)
         ends_order(&mgr->ends, number, sought.uid, &request);
     else if (!state->listing.listed)
-        refuse(mgr, number, CODE_FAILED_PRECONDITION, "the runtime has not said yet what there is");
+        turn_refuse(mgr, number, CODE_FAILED_PRECONDITION,
+                    "the runtime has not said yet what there is");
     else
-        refuse(mgr, number, CODE_NOT_FOUND, "the runtime knows no such pod");
+        turn_refuse(mgr, number, CODE_NOT_FOUND, "the runtime knows no such pod");
 }
 
 void devicemgr_end_cancel(struct devicemgr *mgr, uint64_t now_ms, uint64_t number, const char *pod)
@@ -132,5 +115,5 @@ void devicemgr_end_cancel(struct devicemgr *mgr, uint64_t now_ms, uint64_t numbe
     if (!may_begin(mgr, number, &sought, ""))
         return;
     if (!sought.uid || !ends_take_back(&mgr->ends, number, sought.uid))
-        refuse(mgr, number, CODE_NOT_FOUND, "no operator has asked for such a pod to end");
+        turn_refuse(mgr, number, CODE_NOT_FOUND, "no operator has asked for such a pod to end");
 }

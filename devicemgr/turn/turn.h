@@ -43,4 +43,11 @@ bool turn_claims_refuse(struct devicemgr *mgr, uint64_t create,
 /* The runtime has made its container, or its client gives it up: before it is over. */
 void turn_claims_made(struct devicemgr *mgr, uint64_t create);
 
+/* ---- operator.c, for operator_end.c too ---- */
+
+/* Answers what an operator wants, and cannot have. */
+void turn_refuse(struct devicemgr *mgr, uint64_t number, int code, const char *text);
+/* Whether one more is too many; it is refused then. */
+bool turn_is_full(struct devicemgr *mgr, uint64_t number);
+
 #endif

@@ -207,10 +207,10 @@ static void a_reason_that_cannot_be_kept_is_refused(void **state)
     reason[sizeof reason - 1] = '\0';
     devicemgr_end(w->mgr, w->now_ms, 1, "ns/u1", DEVICEMGR_POD_GRACE, true, reason, 5);
     devicemgr_run(w->mgr);
-    expect(w, "steer 1 refused 9: the reason is too long*");
+    expect(w, "steer 1 refused 3: the reason is too long*");
     devicemgr_end(w->mgr, w->now_ms, 2, "ns/u1", DEVICEMGR_POD_GRACE, true, "\xff", 5);
     devicemgr_run(w->mgr);
-    expect(w, "steer 2 refused 9: the reason is no UTF-8");
+    expect(w, "steer 2 refused 3: the reason is no UTF-8");
     expect_nothing(w);
 }
 
