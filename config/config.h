@@ -138,7 +138,7 @@ struct config_dra {
     uint64_t wipe_after_ms;     /* with one: of a driver that has been away for so long */
     uint64_t call_timeout_ms;   /* for a driver's NodePrepareResources and NodeUnprepareResources */
     char **redirect_mounts; /* pods, "namespace/name" with glob(7) characters, whose mount of the
-                                  * kubelet's directory is one of ours */
+                             * kubelet's directory is one of ours */
     size_t redirect_mounts_len;
 };
 

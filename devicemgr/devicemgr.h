@@ -107,7 +107,7 @@ struct devicemgr_settings {
     const char *boot_id; /* "": not known; then nothing restored is of this boot */
     const struct devicemgr_resource_settings *resources; /* by name, once; others: exclusive */
     size_t resources_len;
-    uint64_t claim_call_ms; /* how long a driver may take for one claim */
+    uint64_t claim_call_ms; /* how long a driver may take for one call */
     /* Drivers whose answers may be given once more from the checkpoint while they are away. */
     const char *const *cached_prepare;
     size_t cached_prepare_len;

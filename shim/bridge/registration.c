@@ -249,5 +249,5 @@ struct rpc_call *registration_call(struct registration *r, const char *resource,
     request.resource_name = (char *)resource;
     request.options = &options;
     return rpc_channel_call(r->channel, DEVICEPLUGIN_REGISTER, &request.base,
-                            &v1beta1__empty__descriptor, 0, REGISTER_TIMEOUT_MS, ops, user);
+                            &v1beta1__empty__descriptor, false, REGISTER_TIMEOUT_MS, ops, user);
 }

@@ -236,7 +236,7 @@ static bool follow(const struct command_run *run, Control__V1__EventsRequest *re
         if (since_ms > 0) /* before the command was given, however long ago that is */
             request->since_ms = since_ms + (boot_now_ms() - begun_ms);
         if (client_listen(run->client, CONTROL_EVENTS, &request->base,
-                          &control__v1__events_response__descriptor, 0, on_response, &reading,
+                          &control__v1__events_response__descriptor, false, on_response, &reading,
                           failure)) {
             if (reading.full)
                 (void)show_is_taken(-1);

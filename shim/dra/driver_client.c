@@ -206,7 +206,7 @@ static void watch_health(struct driver_client *client)
 
     client->watch = rpc_channel_call(
         client->channel, DRA_HEALTH_V1ALPHA1_WATCH, &request.base,
-        &dra_health__v1alpha1__node_watch_resources_response__descriptor, 1, 0, &ops, client);
+        &dra_health__v1alpha1__node_watch_resources_response__descriptor, true, 0, &ops, client);
     if (!client->watch)
         uv_timer_start(&client->health_timer, on_health_timer, DRIVER_HEALTH_MS, 0);
 }

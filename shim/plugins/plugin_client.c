@@ -184,8 +184,8 @@ static void ask_besides(struct plugin_clients *set, const char *path)
 
     if (client && client->state == CLIENT_STREAMING)
         (void)rpc_channel_call(client->channel, DEVICEPLUGIN_GET_OPTIONS, &empty.base,
-                               &v1beta1__device_plugin_options__descriptor, 0, BESIDES_MS_MAX, &ops,
-                               client);
+                               &v1beta1__device_plugin_options__descriptor, false, BESIDES_MS_MAX,
+                               &ops, client);
 }
 
 static void on_call_ended(void *user, const struct numbered_end *end)
@@ -430,7 +430,7 @@ static void client_stream(struct plugin_client *client)
 
     client->options = NULL;
     if (rpc_channel_call(client->channel, DEVICEPLUGIN_LIST_AND_WATCH, &empty.base,
-                         &v1beta1__list_and_watch_response__descriptor, 1, 0, &STREAM_OPS,
+                         &v1beta1__list_and_watch_response__descriptor, true, 0, &STREAM_OPS,
                          client)) {
         client_set_state(client, CLIENT_STREAMING);
         uv_timer_start(&client->timer, on_unlisted, UNLISTED_MS_MAX, 0);
@@ -594,7 +594,7 @@ static void ask_options(struct plugin_client *client)
 
     client->asked_ms = uv_now(client->set->loop);
     if (!rpc_channel_call(client->channel, DEVICEPLUGIN_GET_OPTIONS, &empty.base,
-                          &v1beta1__device_plugin_options__descriptor, 0, PLUGIN_OPTIONS_MS_MAX,
+                          &v1beta1__device_plugin_options__descriptor, false, PLUGIN_OPTIONS_MS_MAX,
                           &OPTIONS_OPS, client))
         client_lost(client, "GetDevicePluginOptions could not be called");
 }

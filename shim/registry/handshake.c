@@ -255,7 +255,7 @@ static int ask(struct handshake *h, int fd)
     h->budget = (struct message_budget){.left = REGISTRY_RECEIVED_BYTES_MAX};
     rpc_channel_set_budget(h->channel, &h->budget);
     if (!rpc_channel_call(h->channel, PLUGINREGISTRATION_GET_INFO, &request.base,
-                          &pluginregistration__plugin_info__descriptor, 0, HANDSHAKE_INFO_MS,
+                          &pluginregistration__plugin_info__descriptor, false, HANDSHAKE_INFO_MS,
                           &INFO_OPS, h))
         return -ENOMEM;
     set_state(h, HANDSHAKE_ASKING);

@@ -478,7 +478,7 @@ static int call_start(struct rpc_call *call, const ProtobufCMessage *request)
 
 struct rpc_call *rpc_channel_call(struct rpc_channel *channel, const char *path,
                                   const ProtobufCMessage *request,
-                                  const ProtobufCMessageDescriptor *response, int stream,
+                                  const ProtobufCMessageDescriptor *response, bool stream,
                                   uint64_t deadline_ms, const struct rpc_call_ops *ops, void *user)
 {
     struct rpc_call *call;

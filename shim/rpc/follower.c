@@ -136,7 +136,7 @@ static void dial(uv_timer_t *timer)
     }
     if (!err)
         follower->call = rpc_channel_call(follower->channel, feed->method, feed->request,
-                                          feed->response, 1, 0, &ops, follower);
+                                          feed->response, true, 0, &ops, follower);
     if (follower->call)
         set_state(follower, FOLLOWER_CALLING);
     else

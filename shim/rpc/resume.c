@@ -63,7 +63,7 @@ struct rpc_call *rpc_channel_resume(struct rpc_channel *channel, int32_t stream_
 
     if (nghttp2_session_set_next_stream_id(session, stream_id))
         return NULL;
-    call = rpc_channel_call(channel, path, request, response, 1, 0, ops, user);
+    call = rpc_channel_call(channel, path, request, response, true, 0, ops, user);
     channel->link.sieve.stream_id = stream_id;
     if (!call || go_on(session, stream_id))
         return call;

@@ -146,7 +146,7 @@ struct rpc_call_ops {
  */
 struct rpc_call *rpc_channel_call(struct rpc_channel *channel, const char *path,
                                   const ProtobufCMessage *request,
-                                  const ProtobufCMessageDescriptor *response, int stream,
+                                  const ProtobufCMessageDescriptor *response, bool stream,
                                   uint64_t deadline_ms, const struct rpc_call_ops *ops, void *user);
 
 /*
@@ -164,7 +164,7 @@ struct rpc_call *rpc_channel_resume(struct rpc_channel *channel, int32_t stream_
                                     const struct rpc_call_ops *ops, void *user);
 
 /* The descriptor of the connection that the call is on, which stays its channel's, and its stream there
- * (RFC 9113, 5.1.1). A negative uv error: it was not sent. */
+ * (RFC 9113 §5.1.1). A negative uv error: it was not sent. */
 int rpc_call_stream(const struct rpc_call *call, int32_t *stream_id)
     __attribute__((warn_unused_result));
 

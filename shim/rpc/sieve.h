@@ -1,5 +1,5 @@
 /*
- * Of the bytes of an HTTP/2 connection (RFC 9113, 4.1) those frames that are of one stream, or of
+ * Of the bytes of an HTTP/2 connection (RFC 9113 §4.1) those frames that are of one stream, or of
  * the connection. Bytes in, bytes out; no I/O.
  *
  * For a session that knows of no other stream, and could not read the header blocks there: their

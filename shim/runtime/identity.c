@@ -64,7 +64,7 @@ static bool ask_status(struct identity *identity)
 
     request.verbose = true;
     return rpc_channel_call(identity->channel, CRI_STATUS_PATH, &request.base,
-                            &runtime__v1__status_response__descriptor, 0, identity->timeout_ms,
+                            &runtime__v1__status_response__descriptor, false, identity->timeout_ms,
                             &STATUS_OPS, identity);
 }
 
@@ -111,8 +111,8 @@ void identity_ask(struct identity *identity, struct rpc_channel *channel, uint64
     identity->channel = channel;
     identity->timeout_ms = timeout_ms;
     identity->asked = rpc_channel_call(channel, CRI_VERSION_PATH, &request.base,
-                                       &runtime__v1__version_response__descriptor, 0, timeout_ms,
-                                       &VERSION_OPS, identity);
+                                       &runtime__v1__version_response__descriptor, false,
+                                       timeout_ms, &VERSION_OPS, identity);
 }
 
 void identity_forget(struct identity *identity)

@@ -178,7 +178,7 @@ static void events_open(struct lister *lister)
         return;
     }
     lister->events = rpc_channel_call(lister->channel, CRI_GET_CONTAINER_EVENTS_PATH, &request.base,
-                                      &runtime__v1__container_event_response__descriptor, 1, 0,
+                                      &runtime__v1__container_event_response__descriptor, true, 0,
                                       &EVENTS_OPS, lister);
 }
 

@@ -18,11 +18,10 @@
 /* How much longer than the grace a runtime may take: what the kubelet gives it
  * (staging/src/k8s.io/cri-client/pkg/remote_runtime.go). */
 #define STOPPER_MORE_MS 120000
-
-struct stopper;
-
 /* How long the kubelet waits for the end of a sandbox (--runtime-request-timeout, by default). */
 #define STOPPER_SANDBOX_MS 120000
+
+struct stopper;
 
 /* How the stop of that number ended; from the loop. `code` is a gRPC code, `message` borrowed. */
 typedef void stopper_ended(void *user, uint64_t number, int code, const char *message);

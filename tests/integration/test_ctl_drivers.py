@@ -348,13 +348,6 @@ def test_pages_are_bounded_and_go_on(many, method, of):
     assert pages >= (1 if method == "Drivers" else 2)
 
 
-@pytest.mark.parametrize("method", ["Drivers", "Claims", "DriverDevices"])
-def test_a_place_that_is_none(at_work, method):
-    with Client(at_work.control) as client, pytest.raises(grpc.RpcError) as error:
-        page(client, method, after=["a"] * 9)
-    assert error.value.code() == grpc.StatusCode.INVALID_ARGUMENT
-
-
 @pytest.mark.release
 def test_clients_that_never_read(many, make_client):
     bad = [Connection(many.control) for _ in range(15)]

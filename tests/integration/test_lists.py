@@ -334,7 +334,8 @@ def test_orders_of_long_ids(at_work):
     assert ctl_json(at_work, "orders")["items"] == []
 
 
-@pytest.mark.parametrize("method", ["Resources", "Plugins", "Devices", "Allocations", "Pods"])
+@pytest.mark.parametrize("method", ["Resources", "Plugins", "Devices", "Allocations", "Pods", "Orders", "Taints", "Endings", "Drivers", "Claims",
+                                    "DriverDevices"])
 def test_a_place_that_is_none(at_work, method):
     with Client(at_work.control) as client, pytest.raises(grpc.RpcError) as error:
         page(client, method, after=["a"] * 9)

@@ -208,7 +208,7 @@ void watch(struct fixture *f, struct question *q)
     *q = (struct question){0};
     request.bridge_version = (char *)"9";
     q->call = rpc_channel_call(f->channel, BRIDGE_WATCH, &request.base,
-                               &bridge__v1__watch_response__descriptor, 1, 0, &WATCH_OPS, q);
+                               &bridge__v1__watch_response__descriptor, true, 0, &WATCH_OPS, q);
     assert_non_null(q->call);
 }
 
@@ -234,7 +234,7 @@ void report(struct fixture *f, struct question *q, Bridge__V1__ReportRequest *re
 {
     *q = (struct question){0};
     q->call = rpc_channel_call(f->channel, BRIDGE_REPORT, &request->base,
-                               &bridge__v1__report_response__descriptor, 0, 0, &UNARY_OPS, q);
+                               &bridge__v1__report_response__descriptor, false, 0, &UNARY_OPS, q);
     assert_non_null(q->call);
     WAIT(f->world, q->over);
 }
@@ -264,9 +264,9 @@ void ask(struct fixture *f, struct question *q, const char *resource, int32_t si
     request.available = ids;
     request.n_available = 3;
     request.size = size;
-    q->call =
-        rpc_channel_call(f->channel, BRIDGE_PREFER, &request.base,
-                         &bridge__v1__prefer_response__descriptor, 0, deadline_ms, &UNARY_OPS, q);
+    q->call = rpc_channel_call(f->channel, BRIDGE_PREFER, &request.base,
+                               &bridge__v1__prefer_response__descriptor, false, deadline_ms,
+                               &UNARY_OPS, q);
     assert_non_null(q->call);
 }
 

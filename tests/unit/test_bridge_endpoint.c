@@ -123,8 +123,9 @@ static void watch(struct fixture *f)
 
     f->ended = false;
     f->lists = 0;
-    f->stream = rpc_channel_call(f->plugin, DEVICEPLUGIN_LIST_AND_WATCH, &empty.base,
-                                 &v1beta1__list_and_watch_response__descriptor, 1, 0, &call_ops, f);
+    f->stream =
+        rpc_channel_call(f->plugin, DEVICEPLUGIN_LIST_AND_WATCH, &empty.base,
+                         &v1beta1__list_and_watch_response__descriptor, true, 0, &call_ops, f);
     assert_non_null(f->stream);
 }
 

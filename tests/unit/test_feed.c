@@ -256,7 +256,7 @@ static void prepare_many(struct fixture *f, struct claims_question *q, unsigned 
     request.claims = pointers;
     request.n_claims = CLAIMS_OF_A_CALL;
     assert_non_null(rpc_channel_call(f->channel, BRIDGE_PREPARE_CLAIMS, &request.base,
-                                     &bridge__v1__claims_response__descriptor, 0, 0, &OPS, q));
+                                     &bridge__v1__claims_response__descriptor, false, 0, &OPS, q));
 }
 
 static const struct claims_question *over_of(const struct claims_question *questions, size_t len)

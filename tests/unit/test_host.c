@@ -497,7 +497,7 @@ static void forgets_a_registration_whose_caller_is_gone(void **state)
     assert_int_equal(
         rpc_channel_open(&f->world->loop, f->registration, &channel_ops, NULL, &channel), 0);
     assert_non_null(rpc_channel_call(channel, DEVICEPLUGIN_REGISTER, &request.base,
-                                     &v1beta1__empty__descriptor, 0, 0, &call_ops, NULL));
+                                     &v1beta1__empty__descriptor, false, 0, &call_ops, NULL));
     WAIT(f->world, f->plugin.held);
     rpc_channel_close(channel);
     world_settle(f->world);

@@ -235,7 +235,7 @@ int plugin_register(struct world *world, const char *path, const char *socket_na
     request.resource_name = (char *)resource;
     assert_int_equal(rpc_channel_open(&world->loop, path, &channel_ops, NULL, &channel), 0);
     assert_non_null(rpc_channel_call(channel, DEVICEPLUGIN_REGISTER, &request.base,
-                                     &v1beta1__empty__descriptor, 0, 0, &call_ops, &r));
+                                     &v1beta1__empty__descriptor, false, 0, &call_ops, &r));
     WAIT(world, r.done);
     rpc_channel_close(channel);
     return r.code;

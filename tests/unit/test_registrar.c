@@ -102,7 +102,7 @@ static struct rpc_call *call_register(struct fixture *f)
     request.endpoint = (char *)"gpu.sock";
     request.resource_name = (char *)"v.com/gpu";
     call = rpc_channel_call(f->channel, DEVICEPLUGIN_REGISTER, &request.base,
-                            &v1beta1__empty__descriptor, 0, 0, &CALL_OPS, f);
+                            &v1beta1__empty__descriptor, false, 0, &CALL_OPS, f);
     assert_non_null(call);
     return call;
 }

@@ -122,7 +122,7 @@ static void a_lost_connection_ends_its_calls(void **state)
     assert_int_equal(second.code, RPC_UNAVAILABLE);
     assert_string_equal(p->events.reason, "the peer hung up");
     assert_null(rpc_channel_call(p->channel, "/test/Answer", &empty.base,
-                                 &v1beta1__empty__descriptor, 0, 0, &call_ops, &result));
+                                 &v1beta1__empty__descriptor, false, 0, &call_ops, &result));
     world_settle(p->world);
     close_channel(p); /* long after the handles are closed */
     assert_false(p->served.cancelled);

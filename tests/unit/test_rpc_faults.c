@@ -53,8 +53,8 @@ static void call_once(struct world *world, struct rpc_channel *channel, struct r
     V1beta1__RegisterRequest request = V1BETA1__REGISTER_REQUEST__INIT;
 
     request.resource_name = (char *)"example.com/widget";
-    if (rpc_channel_call(channel, "/test/Call", &request.base, &v1beta1__empty__descriptor, 0, 5000,
-                         &call_ops, run))
+    if (rpc_channel_call(channel, "/test/Call", &request.base, &v1beta1__empty__descriptor, false,
+                         5000, &call_ops, run))
         world_wait(world, &run->over);
     else
         assert_false(run->over);
