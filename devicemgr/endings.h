@@ -52,7 +52,7 @@ void devicemgr_container_stopped(struct devicemgr *mgr, uint64_t now_ms, uint64_
 void devicemgr_sandbox_stop_ended(struct devicemgr *mgr, uint64_t now_ms, uint64_t op, int code,
                                   const char *message);
 /* Whether the cluster can be asked to evict pods; before this is said it can. While it cannot,
- * `evict_force_after` does not go on. */
+ * `evict_force_after` does not go on. One that is back may have just started (taints.h). */
 void devicemgr_cluster_reached(struct devicemgr *mgr, uint64_t now_ms, bool reached);
 /* The end of the port `evict_pod`. */
 void devicemgr_pod_evicted(struct devicemgr *mgr, uint64_t now_ms, uint64_t order,

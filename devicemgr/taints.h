@@ -92,8 +92,8 @@ struct devicemgr_claim_consumers {
 /* Of the claim of this uid, in place of what was told before, until no driver has anything of it;
  * ignored of one of which none has. NULL: the cluster has no such claim, or does not show it; what
  * it has told of it before stands then, and where it has told nothing that counts 10 s after the
- * first time: it is asked again. With a cluster (devicemgr_settings) nobody is evicted for a claim of
- * which nothing was told yet. */
+ * first time since it was away (devicemgr_cluster_reached()): it is asked again. With a cluster
+ * (devicemgr_settings) nobody is evicted for a claim of which nothing was told yet. */
 void devicemgr_claim_consumers(struct devicemgr *mgr, uint64_t now_ms, const char *uid,
                                const struct devicemgr_claim_consumers *consumers);
 

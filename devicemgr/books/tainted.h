@@ -54,6 +54,7 @@ struct tainted {
     struct consumers *consumers; /* of claims */
     bool told;                   /* all that the cluster has of them was, since the start */
     bool doubted;                /* the agent that told them has gone: they may be others by now */
+    uint64_t away_ms;            /* when the cluster was away last, or the agent; 0: never */
     struct settings_taint *settings;
     size_t settings_len;
     size_t settings_no_execute; /* how many of those are */

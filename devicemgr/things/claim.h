@@ -89,7 +89,8 @@ struct claim {
     uint64_t anew_pause_ms;
     /* Who may use it is not asked of the cluster again before then (evict.h). */
     uint64_t look_again_ms;
-    /* Since when it refuses to tell that, as far as it has told nothing; 0: it never did. */
+    /* Since when it refuses to tell that, as far as it has told nothing; 0: it never did. What it
+     * refused before it was away counts for nothing. */
     uint64_t refused_ms;
     unsigned lost;    /* calls for it that ended with its driver, since that has answered one */
     bool held_told;   /* that another pod may have a device of it, and nobody knows more */

@@ -96,6 +96,8 @@ void devicemgr_sandbox_stop_ended(struct devicemgr *mgr, uint64_t now_ms, uint64
 void devicemgr_cluster_reached(struct devicemgr *mgr, uint64_t now_ms, bool reached)
 {
     state_at(&mgr->state, now_ms);
+    if (!reached)
+        mgr->state.tainted.away_ms = mgr->state.now_ms;
     ends_reached(&mgr->ends, reached);
 }
 

@@ -62,7 +62,7 @@ void devicemgr_taints_doubted(struct devicemgr *mgr, uint64_t now_ms)
 
 /* An API server that has just started refuses for a while what it knows: its node authorizer waits
  * for no pod that it has yet to hear of. So what was told before stands, and of what was not a
- * refusal is a word only if it is the same some time later. */
+ * refusal is a word only if it is the same some time later, and it was there all the time. */
 static bool is_passing(struct state *state, const char *uid)
 {
     bool passing = false;
@@ -72,7 +72,7 @@ static bool is_passing(struct state *state, const char *uid)
     for (struct claim *claim = state->claims.by_key; claim; claim = claim->hh.next) {
         if (strcmp(claim->uid, uid) != 0)
             continue;
-        if (claim->refused_ms == 0) {
+        if (claim->refused_ms <= state->tainted.away_ms) {
             claim->refused_ms = state->now_ms;
             claim->look_again_ms = state->now_ms + CLAIM_LOOK_REFUSED_MS;
         }

@@ -32,6 +32,8 @@ void taint_cluster_reached(struct taint_world *t)
 {
     if (!t->cluster)
         return;
+    if (t->api_away)
+        t->away_ms = t->now_ms;
     taint_note(t, "the API server is %s", t->api_away ? "away" : "there");
     devicemgr_cluster_reached(t->core, t->now_ms, !t->api_away);
 }

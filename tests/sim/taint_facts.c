@@ -252,7 +252,7 @@ static bool rule_is_news(const struct taint_world *t, size_t i)
 /* Whether what is refused may be told soon: an API server that has just started knows nothing. */
 static bool is_passing(const struct taint_world *t, struct tw_claim *claim)
 {
-    if (claim->refused_ms == 0)
+    if (claim->refused_ms <= t->away_ms)
         claim->refused_ms = t->now_ms;
     return t->now_ms < claim->refused_ms + REFUSED_MS;
 }
@@ -365,6 +365,7 @@ void taint_agent_shim_started(struct taint_world *t)
 {
     memset(&t->told, 0, sizeof t->told);
     t->told_all = t->doubted = false;
+    t->away_ms = 0;
 }
 
 void taint_agent_goes(struct taint_world *t)

@@ -308,6 +308,7 @@ struct taint_world {
     bool listed;      /* the core has taken a list, in this life */
     uint64_t list_ms; /* when the last one was asked for */
     bool api_away;
+    uint64_t away_ms; /* when the core was told so last */
 
     struct tw_claim claims[TW_CLAIMS];
     unsigned last_claim, last_fact;

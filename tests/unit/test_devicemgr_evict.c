@@ -29,6 +29,13 @@ static void untaint_of(struct world *w, const char *resource, const char *id)
     devicemgr_run(w->mgr);
 }
 
+/* The cluster does not tell who may use the claim. */
+static void tells_nothing(struct world *w)
+{
+    devicemgr_claim_consumers(w->mgr, w->now_ms, "c", NULL);
+    devicemgr_run(w->mgr);
+}
+
 /* How often pods were asked to be evicted since the last call, by uid "uN"; the lines are
  * forgotten. */
 static size_t evicted(struct world *w, unsigned *times, size_t len)
@@ -1197,8 +1204,7 @@ static void what_it_has_told_stands_where_it_refuses_to_tell_it_again(void **sta
     taint_of(w, DRIVER, "p/gpu-0");
     assert_int_equal(settle(w), 0);
     pass(w, CLAIM_LOOK_AGAIN_MS);
-    devicemgr_claim_consumers(w->mgr, w->now_ms, "c", NULL);
-    devicemgr_run(w->mgr);
+    tells_nothing(w);
     assert_int_equal(settle(w), 0);
 }
 
@@ -1482,8 +1488,7 @@ static void nobody_is_let_go_before_the_cluster_has_told_of_its_taints(void **st
     settle(w);
     for (int refused = 0; refused < 2; refused++) {
         assert_true(is_asked(w, "u1") && is_asked(w, "u2"));
-        devicemgr_claim_consumers(w->mgr, w->now_ms, "c", NULL);
-        devicemgr_run(w->mgr);
+        tells_nothing(w);
         settle(w);
         pass(w, refused == 0 ? CLAIM_LOOK_REFUSED_MS : 0);
         settle(w);
@@ -1501,8 +1506,7 @@ static void what_the_cluster_does_not_know_tolerates_nothing(void **state)
     taint_of(w, DRIVER, "p/gpu-0");
     assert_int_equal(settle(w), 0);
     for (int refused = 0; refused < 3; refused++) {
-        devicemgr_claim_consumers(w->mgr, w->now_ms, "c", NULL);
-        devicemgr_run(w->mgr);
+        tells_nothing(w);
         assert_int_equal(settle(w), refused == 2);
         if (refused == 1) /* another call has asked for it at once */
             pass(w, CLAIM_LOOK_REFUSED_MS);
@@ -1527,8 +1531,7 @@ static void one_refusal_is_no_word(void **state)
     taint_of(w, DRIVER, "p/gpu-0");
     assert_int_equal(settle(w), 0);
     w->looks = true;
-    devicemgr_claim_consumers(w->mgr, w->now_ms, "c", NULL);
-    devicemgr_run(w->mgr);
+    tells_nothing(w);
     assert_int_equal(settle(w), 0);
     pass(w, CLAIM_LOOK_REFUSED_MS);
     expect(w, "look c (ns/c)");
@@ -1543,14 +1546,36 @@ static void nor_is_one_long_after_another(void **state)
 
     sandbox_ran(w, "u1", "s-u1", 0);
     assert_false(with_claim(w, 1));
-    devicemgr_claim_consumers(w->mgr, w->now_ms, "c", NULL);
-    devicemgr_run(w->mgr);
+    tells_nothing(w);
     pass(w, 10 * CLAIM_LOOK_AGAIN_MS); /* nothing is tainted: it is not asked for again */
     taint_of(w, DRIVER, "p/gpu-0");
     assert_int_equal(settle(w), 0);
-    devicemgr_claim_consumers(w->mgr, w->now_ms, "c", NULL);
-    devicemgr_run(w->mgr);
+    tells_nothing(w);
     assert_int_equal(settle(w), 0);
+}
+
+/* Of two API servers that have started one after the other each refuses. */
+static void nor_is_one_by_another_that_has_just_started(void **state)
+{
+    struct world *w = *state;
+
+    sandbox_ran(w, "u1", "s-u1", 0);
+    assert_false(with_claim(w, 1));
+    taint_of(w, DRIVER, "p/gpu-0");
+    assert_int_equal(settle(w), 0);
+    w->looks = true;
+    tells_nothing(w);
+    pass(w, 3000);
+    devicemgr_cluster_reached(w->mgr, w->now_ms, false);
+    pass(w, CLAIM_LOOK_REFUSED_MS);
+    expect(w, "look c (ns/c)");
+    devicemgr_cluster_reached(w->mgr, w->now_ms, true);
+    tells_nothing(w);
+    assert_int_equal(settle(w), 0);
+    pass(w, CLAIM_LOOK_REFUSED_MS);
+    expect(w, "look c (ns/c)");
+    tells_nothing(w);
+    assert_int_equal(settle(w), 1); /* so does one that has been there for so long */
 }
 
 /* Else those of claims that are over would be in the way of new ones, some day. */
@@ -1851,6 +1876,7 @@ int main(void)
         TEST(what_the_cluster_does_not_know_tolerates_nothing, claim_setup),
         TEST(one_refusal_is_no_word, claim_setup),
         TEST(nor_is_one_long_after_another, claim_setup),
+        TEST(nor_is_one_by_another_that_has_just_started, claim_setup),
         TEST(what_it_has_told_stands_where_it_refuses_to_tell_it_again, claim_setup),
         TEST(consumers_go_with_their_claim, claim_setup),
         TEST(who_finds_no_room_is_not_forgotten, u1_setup),
