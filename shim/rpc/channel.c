@@ -20,6 +20,16 @@ static void on_connected(struct link *link)
         channel->ops->connected(channel, channel->user);
 }
 
+static void on_frame(struct link *link, const nghttp2_frame *frame)
+{
+    struct rpc_channel *channel = channel_of(link);
+
+    if (frame->hd.type != NGHTTP2_GOAWAY)
+        call_frame_received(link, frame);
+    else if (channel->ops->goes_away)
+        channel->ops->goes_away(channel, channel->user);
+}
+
 static void on_ended(struct link *link, const char *reason)
 {
     struct rpc_channel *channel = channel_of(link);
@@ -46,7 +56,7 @@ static int channel_new(uv_loop_t *loop, const struct rpc_channel_ops *ops, void 
         .connected = on_connected,
         .ended = on_ended,
         .gone = on_gone,
-        .frame_received = call_frame_received,
+        .frame_received = on_frame,
         .frame_sent = call_frame_sent,
         .headers_begin = call_headers_begin,
         .stream_header = call_header,

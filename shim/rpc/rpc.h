@@ -71,6 +71,9 @@ struct rpc_channel_ops {
     /* The connection could not be made or is over; every call has been ended with UNAVAILABLE
      * before. Runs once. The channel is dead: the owner calls rpc_channel_close(). May be NULL. */
     void (*lost)(struct rpc_channel *channel, const char *reason, void *user);
+    /* The server has said that it takes no more calls here (GOAWAY), which may come twice. Those that
+     * it has go on, and with the last of them the connection ends. May be NULL. */
+    void (*goes_away)(struct rpc_channel *channel, void *user);
     /* The server takes no more calls here, and a call that it has not looked at needs another
      * connection of the same owner's to it, one that takes calls, which is borrowed for as long as
      * the call takes. NULL: there is none, and the call ends. May be NULL. */

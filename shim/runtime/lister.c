@@ -182,17 +182,6 @@ static void events_open(struct lister *lister)
                                       &EVENTS_OPS, lister);
 }
 
-/* A runtime that takes no more calls, as one that goes away, keeps the connection as long as there
- * is a stream: without it that ends, and the next one is made. */
-static void events_end(struct lister *lister)
-{
-    if (!lister->events || rpc_channel_takes_calls(lister->channel))
-        return;
-    rpc_call_cancel(lister->events);
-    lister->events = NULL;
-    list_within(lister, lister->pace->poll_ms);
-}
-
 /* ---- the list ---- */
 
 static uint64_t next_list_ms(const struct lister *lister)
@@ -250,7 +239,6 @@ static void list_failed(struct lister *lister, const char *method, const struct 
         lister->state.failing_ms = boot_now_ms();
     utf8_copy(lister->state.failing, sizeof lister->state.failing, reason);
     list_end(lister);
-    events_end(lister);
     try_later(lister, reason);
 }
 
@@ -461,7 +449,19 @@ static void on_lost(struct rpc_channel *channel, const char *reason, void *user)
     try_later(lister, reason);
 }
 
-static const struct rpc_channel_ops CHANNEL_OPS = {.connected = on_connected, .lost = on_lost};
+/* It waits, and keeps the connection, as long as there is a stream, and this one has no end of its
+ * own. The connection ends with what is under way. */
+static void on_goes_away(struct rpc_channel *channel, void *user)
+{
+    struct lister *lister = user;
+
+    (void)channel;
+    rpc_call_cancel(lister->events);
+    lister->events = NULL;
+}
+
+static const struct rpc_channel_ops CHANNEL_OPS = {
+    .connected = on_connected, .lost = on_lost, .goes_away = on_goes_away};
 
 static void on_timer(uv_timer_t *timer)
 {
@@ -511,7 +511,6 @@ static void on_check_ended(void *user, const struct numbered_end *end)
     const Runtime__V1__ListContainersResponse *list = (const void *)end->response;
     struct lister *lister = user;
 
-    events_end(lister);
     lister->ops->checked(lister->user, end->number,
                          list ? find_container(list, end->note) : LISTER_UNKNOWN);
 }

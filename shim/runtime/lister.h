@@ -9,8 +9,8 @@
  * all who listen (event_sharing.h), which is known before the first list. An event that ends a
  * container counts as it is; one that may mean a container the core has not heard of leads to a
  * list. The stream is opened before each list, so nothing falls between them; one that ends is
- * asked for again with the next list, unless the runtime does not know the method. One on a
- * connection that takes no more calls is ended, so that another is made.
+ * asked for again with the next list, unless the runtime does not know the method. Of a runtime
+ * that goes away it is ended, so that the connection ends, and another is made.
  */
 #ifndef SHIM_RUNTIME_LISTER_H
 #define SHIM_RUNTIME_LISTER_H

@@ -592,7 +592,7 @@ static void a_stream_that_ends_is_asked_for_again(void **state)
     WAIT(f->world, f->ended[0] != '\0');
 }
 
-/* It would keep the connection as long as it tells of events there. */
+/* It would keep the connection, and wait itself, as long as it tells of events there. */
 static void a_runtime_that_goes_away_is_listed_on_another_connection(void **state)
 {
     struct fixture *f = *state;
@@ -600,25 +600,26 @@ static void a_runtime_that_goes_away_is_listed_on_another_connection(void **stat
     f->pace = (struct lister_pace){NEVER_MS, NEVER_MS, NEVER_MS};
     start_listed(f);
     incoming_goes_away(f->runtime.events);
-    world_settle(f->world);
-    lister_refresh(f->lister);
     WAIT(f->world, f->listed == 2);
     assert_int_equal(f->runtime.events_calls, 2);
     assert_non_null(f->runtime.events);
     assert_int_equal(f->runtime.versions, 2); /* it may be another one now */
 }
 
-static void so_it_is_when_a_check_finds_that(void **state)
+static void what_it_is_asked_already_is_waited_for(void **state)
 {
     struct fixture *f = *state;
 
     f->pace = (struct lister_pace){NEVER_MS, NEVER_MS, NEVER_MS};
     start_listed(f);
-    incoming_goes_away(f->runtime.events);
-    world_settle(f->world);
+    f->runtime.hold = true;
     lister_check(f->lister, 1, "c1");
+    WAIT(f->world, f->runtime.held);
+    incoming_goes_away(f->runtime.held);
+    WAIT(f->world, !f->runtime.events);
+    runtime_answer_held(&f->runtime);
     WAIT(f->world, f->checked == 1);
-    assert_int_equal(f->findings[1], LISTER_UNKNOWN);
+    assert_int_equal(f->findings[1], LISTER_RUNNING);
     WAIT(f->world, f->listed == 2);
     assert_int_equal(f->runtime.events_calls, 2);
 }
@@ -694,7 +695,7 @@ int main(void)
         TEST(what_an_event_does_not_tell_is_listed),
         TEST(a_stream_that_ends_is_asked_for_again),
         TEST(a_runtime_that_goes_away_is_listed_on_another_connection),
-        TEST(so_it_is_when_a_check_finds_that),
+        TEST(what_it_is_asked_already_is_waited_for),
         TEST(any_allocation_of_a_list_may_fail),
         TEST(stops_at_any_step),
     };
