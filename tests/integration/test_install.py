@@ -5,6 +5,7 @@ import dataclasses
 import fcntl
 import os
 import pathlib
+import re
 import shlex
 import shutil
 import stat
@@ -317,6 +318,15 @@ def test_config_of_before(one):
     assert "--container-runtime-endpoint=unix:///run/own.sock\n" in one.read(DROP_IN)
     one.install("--uninstall")
     assert one.tree() == before
+
+
+def test_settings_of_the_documents_for_crio(directory):
+    """As they stand there, in a file that is there before the install."""
+    text = (ROOT / "config/README.md").read_text()
+    node = Node(directory, LAYOUTS["plain unit, CRI-O"].files)
+    node.write(CONFIG, re.search(r"^With CRI-O, .*\n\n((?:    .*\n|\n)+)", text, re.MULTILINE)[1].replace("    ", ""))
+    node.install()
+    assert "ListenStream=/run/cri-device-shim/run/crio/crio.sock\n" in node.read(f"{UNITS}/cri-device-shim.socket")
 
 
 def test_edited_unit_stays(one):
