@@ -12,6 +12,7 @@
 # in usr/share/doc/packages its version.
 set -euo pipefail
 export LC_ALL=C
+PATH=$PATH:/usr/sbin:/sbin # a user's is without; ldconfig is there
 umask 022
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)

@@ -133,6 +133,13 @@ def test_image_refuses(words, error):
     assert done.returncode == 1 and f"error: {error}" in done.stderr
 
 
+def test_image_of_an_ordinary_user(directory):
+    """To whom Debian gives a PATH without /sbin, where ldconfig is."""
+    done = subprocess.run([KUBERNETES / "image.sh", "--build", directory, "x"], check=False, capture_output=True, text=True,
+                          timeout=60, env={"PATH": "/usr/local/bin:/usr/bin:/bin"})
+    assert done.returncode == 1 and f"error: {directory}/shim/cri-device-shim is missing; build it first" in done.stderr
+
+
 def test_a_node_that_has_no_room_for_the_release(directory):
     """Nothing is unpacked in another place, or removed from there: systemd's units begin in /."""
     release, root, tools = (directory / name for name in ("release", "root", "tools"))
