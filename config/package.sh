@@ -8,7 +8,8 @@
 #
 # It is the same for the same commit, wherever and whenever it is built by the same compiler, so that
 # digests can be compared: all in it has the time of the commit, or of $SOURCE_DATE_EPOCH. The
-# maintainer is who $DEBFULLNAME and $DEBEMAIL name, or the author of the commit.
+# maintainer is who $DEBFULLNAME and $DEBEMAIL name, or the author of the commit. In a tree that is no
+# clone both are to be said.
 set -euo pipefail
 export LC_ALL=C
 umask 022
@@ -47,8 +48,9 @@ while [ $# -gt 0 ]; do
     esac
 done
 
-# of_commit FORMAT: of the last one, also for a user to whom the tree does not belong.
-of_commit() { git -c safe.directory="$source" -C "$source" log -1 --format="$1"; }
+# of_commit FORMAT: of the last one, also for a user to whom the tree does not belong. A tree without one may
+# lie in another's.
+of_commit() { [ -e "$source/.git" ] && git -c safe.directory="$source" -C "$source" log -1 --format="$1"; }
 
 # Debian's own flags, hardening among them; and paths in what is built begin where they are the same
 # everywhere. A ccache would make them relative before the compiler sees them.
@@ -92,10 +94,15 @@ needs() {
 # The time of all in it is that of the commit.
 pack() {
     cpack --config "$build/CPackConfig.cmake" -B "$packed" -D CPACK_PACKAGE_VERSION="$(version)" \
-        -D CPACK_DEBIAN_PACKAGE_MAINTAINER="$(maintainer)" -D CPACK_DEBIAN_PACKAGE_DEPENDS="$(needs)"
+        -D CPACK_DEBIAN_PACKAGE_MAINTAINER="$maintainer" -D CPACK_DEBIAN_PACKAGE_DEPENDS="$(needs)"
 }
 
 : "${SOURCE_DATE_EPOCH:=$(of_commit %ct)}"
+maintainer=$(maintainer) || :
+if [ -z "$SOURCE_DATE_EPOCH" ] || [ -z "$maintainer" ]; then
+    printf 'error: %s is no clone: say SOURCE_DATE_EPOCH and DEBEMAIL\n' "$source" >&2
+    exit 1
+fi
 export SOURCE_DATE_EPOCH
 : "${to:=$build}"
 {

@@ -1,11 +1,14 @@
-"""config/packages.sh: what it takes for missing; and who asks it for all that is needed."""
+"""config/packages.sh: what it takes for missing, and who asks it for all that is needed; config/package.sh: when it does not begin."""
 
 import ast
 import os
 import pathlib
 import re
+import shutil
 import subprocess
 import sys
+
+import pytest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 SCRIPT = ROOT / "config/packages.sh"
@@ -75,3 +78,20 @@ def test_the_bench_installs_what_it_imports():
     needed = {PACKAGES.get(name, f"python3-{name}") for name in imported_by("bench", "scale", "scale_curves", "instructions")}
     assert {"python3-grpcio", "python3-yaml"} <= needed
     assert needed | {"openssl", "gnuplot-nox"} <= set(words.split())
+
+
+@pytest.mark.parametrize("said", [{}, {"SOURCE_DATE_EPOCH": "1800000000"}, {"DEBEMAIL": "who@example.com"}])
+def test_a_tree_without_a_commit(directory, said):
+    """Also where it was unpacked in somebody's clone: before all is built it is told what else there is to say."""
+    tree = directory / "unpacked/config"
+    tree.mkdir(parents=True)
+    shutil.copy(SCRIPT.with_name("package.sh"), tree)
+    git = ["git", "-C", directory, "-c", "user.name=x", "-c", "user.email=x@example.com"]
+    subprocess.run([*git, "init", "-q"], check=True)
+    subprocess.run([*git, "commit", "-q", "--allow-empty", "-m", "x"], check=True)
+    program(directory / "cmake", "echo it was built >&2; exit 1")
+    own = {name: value for name, value in os.environ.items() if name not in ("SOURCE_DATE_EPOCH", "DEBEMAIL")}
+    done = subprocess.run([tree / "package.sh"], check=False, capture_output=True, text=True,
+                          env={**own, **said, "PATH": f"{directory}:{os.environ['PATH']}"})
+    assert done.returncode == 1 and "say SOURCE_DATE_EPOCH and DEBEMAIL" in done.stderr
+    assert "it was built" not in done.stderr
