@@ -263,6 +263,9 @@ plugin_back() {
 }
 
 say_how_to_go_on() {
+    local demo_word self_word # as a shell reads them: a path may have blanks
+    printf -v demo_word %q "$demo"
+    printf -v self_word %q "$root/config/quickstart.sh"
     say "All is left running in $dir"
     cat <<EOF
   CRI socket of the shim     $dir/s.sock
@@ -271,14 +274,14 @@ say_how_to_go_on() {
   settings, log              $dir/shim.toml  $dir/shim.log
 
 Try:
-  alias demo='$demo --socket $dir/s.sock'
+  alias demo='$demo_word --socket $dir/s.sock'
   demo run --device demo.example.com/gpu=1 mine     # both GPUs are taken: see what it says
   demo rm infer                                     # frees one; try again
   demo exec mine -- env
   demo ps
 
 End it:
-  $root/config/quickstart.sh --stop $dir
+  $self_word --stop $dir
 EOF
     printf '%s=%s\n' plugin_pid "$plugin_pid" shim_pid "$shim_pid" \
         containerd_pid "$containerd_pid" >"$dir/pids"

@@ -78,6 +78,24 @@ def test_quickstart_keep():
     assert_nothing_left(directory)
 
 
+def test_what_it_says_to_type_where_a_path_has_blanks(directory):
+    """Of a clone there, by the part of the script that says it."""
+    config = directory / "a clone/config"
+    config.mkdir(parents=True)
+    for name in ("quickstart.sh", "cri-device-shim-demo"):
+        (config / name).write_text(f'#!/bin/sh\necho {name} "$@"\n')
+        (config / name).chmod(0o755)
+    part = re.search(r"^say_how_to_go_on\(\) {\n.*?^}\n", QUICKSTART.read_text(), re.MULTILINE | re.DOTALL)[0]
+    settings = (f"root='{config.parent}' demo='{config}/cri-device-shim-demo' dir={directory}\n"
+                "plugin_pid= shim_pid= containerd_pid=")
+    said = subprocess.run(["bash", "-euc", f"say() {{ :; }}\n{part}\n{settings}\nsay_how_to_go_on"], check=True,
+                          stdout=subprocess.PIPE, text=True).stdout
+    typed = [line for line in said.splitlines() if re.match(r"  (alias .*|demo ps|.* --stop .*)$", line)]
+    done = subprocess.run(["bash", "-O", "expand_aliases", "-ec", "\n".join(typed)], check=False, capture_output=True, text=True)
+    assert done.stdout.splitlines() == [f"cri-device-shim-demo --socket {directory}/s.sock ps",
+                                        f"quickstart.sh --stop {directory}"], done.stderr
+
+
 def test_quickstart_interrupted():
     """Ctrl-C in the middle, and again: it ends with the reason, and leaves nothing."""
     process = start()
