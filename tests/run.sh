@@ -17,7 +17,10 @@ export PYTHONDONTWRITEBYTECODE=1
 
 packages=("${BUILD_PACKAGES[@]}" "${RUNTIME_PACKAGES[@]}" "${TEST_PACKAGES[@]}" "${IMAGE_PACKAGES[@]}")
 case " $* " in
-    *" package"[\ /]*) packages+=("${PACKAGE_TEST_PACKAGES[@]}") ;;
+    *" package"[\ /]* | *" tests/package/"*) packages+=("${PACKAGE_TEST_PACKAGES[@]}") ;;
+esac
+case " $* " in
+    *" --list "* | *" --help "* | *" -h "*) packages=(python3) ;; # nothing is run
 esac
 if ! packages_install "${packages[@]}"; then
     printf 'packages are missing and apt could not install them\n\n0 passed, 1 failed\n'

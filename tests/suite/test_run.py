@@ -241,6 +241,26 @@ def test_names(world):
     assert {line.split("/")[0] for line in world.output.splitlines()} == {"integration", "e2e"}
 
 
+NOTHING_RAN = (1, "0 passed, 1 failed")
+
+
+@pytest.mark.parametrize("option", ["--list", "--help", "-h"])
+def test_what_runs_nothing_needs_no_packages(world, option):
+    """But Python."""
+    world.tool("dpkg-query", '[ "$4" = python3 ] && echo installed')
+    world.tool("apt-get", "exit 1")
+    assert world.run("test_token") == NOTHING_RAN
+    assert world.run(option)[0] == 0 and "installing" not in world.output
+
+
+@pytest.mark.parametrize("name", ["package", "package/test_debian.py", "tests/package/test_debian.py"])
+def test_packages_of_the_level_package(world, name):
+    world.tool("dpkg-query", '[ "$4" = lintian ] || echo installed')
+    world.tool("apt-get", "exit 1")
+    assert world.run("test_token", name) == NOTHING_RAN
+    assert "installing lintian\n" in world.output
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=["INT", "TERM"])
 def test_interrupted(world, number):
     """Ctrl-C ends what runs, too; also where a shell has it run in the background, with SIGINT
