@@ -10,10 +10,27 @@
 # if something ran and nothing failed, or could not be started.
 set -euo pipefail
 
-root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd -P)
 # shellcheck source=config/packages.sh
 . "$root/config/packages.sh"
 export PYTHONDONTWRITEBYTECODE=1
+
+die() {
+    printf '%s\n\n0 passed, 1 failed\n' "$1"
+    exit 1
+}
+
+# Tests mount directories of their own over these, and run what they write to /tmp.
+check_places() {
+    case $root/ in
+        /etc/* | /run/* | /usr/local/* | /var/lib/* | /var/log/*)
+            die "tests hide $root: move it from /etc, /run, /usr/local, /var/lib or /var/log"
+            ;;
+    esac
+    case ,$(findmnt --noheadings --output OPTIONS --target /tmp), in
+        *,noexec,*) die "/tmp is mounted noexec: tests run programs there" ;;
+    esac
+}
 
 packages=("${BUILD_PACKAGES[@]}" "${RUNTIME_PACKAGES[@]}" "${TEST_PACKAGES[@]}" "${IMAGE_PACKAGES[@]}")
 case " $* " in
@@ -21,10 +38,8 @@ case " $* " in
 esac
 case " $* " in
     *" --list "* | *" --help "* | *" -h "*) packages=(python3) ;; # nothing is run
+    *) check_places ;;
 esac
-if ! packages_install "${packages[@]}"; then
-    printf 'packages are missing and apt could not install them\n\n0 passed, 1 failed\n'
-    exit 1
-fi
+packages_install "${packages[@]}" || die "packages are missing and apt could not install them"
 # Debian's own Python, the one its python3-* packages are for.
 exec /usr/bin/python3 "$root/tests/runner" "$@"

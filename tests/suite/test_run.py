@@ -44,9 +44,9 @@ class World:
         path.write_text(f"#!/bin/sh\n{text}\n")
         path.chmod(0o755)
 
-    def start(self, *arguments, before=None, **env):
+    def start(self, *arguments, before=None, program=(ROOT / "tests/run.sh",), **env):
         return subprocess.Popen(
-            [ROOT / "tests/run.sh", "--build", self.build, *arguments], text=True,
+            [*program, "--build", self.build, *arguments], text=True,
             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
             start_new_session=True, preexec_fn=before,
             env={**os.environ, "PATH": f"{self.tools}:{os.environ['PATH']}", **env})
@@ -259,6 +259,21 @@ def test_packages_of_the_level_package(world, name):
     world.tool("apt-get", "exit 1")
     assert world.run("test_token", name) == NOTHING_RAN
     assert "installing lintian\n" in world.output
+
+
+@pytest.mark.parametrize("place", ["/run", "/var/log"])
+def test_the_sources_are_where_tests_hide_them(world, place):
+    """No test could run install.sh then."""
+    script = ('mount -t tmpfs tmpfs "$1"; mkdir "$1/sources"; mount --bind "$0" "$1/sources"; shift;'
+              f'exec {place}/sources/tests/run.sh "$@"')
+    assert world.run("test_token", program=["unshare", "--mount", "sh", "-ec", script, ROOT, place]) == NOTHING_RAN
+    assert f"tests hide {place}/sources:" in world.output
+
+
+def test_where_programs_cannot_be_run(world):
+    world.tool("findmnt", "echo rw,nosuid,nodev,noexec,relatime")
+    assert world.run("test_token") == NOTHING_RAN
+    assert "/tmp is mounted noexec" in world.output
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=["INT", "TERM"])
