@@ -89,7 +89,8 @@ struct devicemgr_driver {
 uint64_t devicemgr_drivers_version(const struct devicemgr *mgr);
 /* Calls `each` for every driver known, in the natural order of names, before it returns. One is
  * known while it is registered, here or, as it was told, with the kubelet itself, while there is a
- * claim of it, and for some minutes after that. `each` must not send events. */
+ * claim of it, and for some minutes after that; with a cluster as long as its slices are not gone,
+ * unless others need its place. `each` must not send events. */
 void devicemgr_drivers(const struct devicemgr *mgr,
                        void (*each)(void *user, const struct devicemgr_driver *driver), void *user);
 

@@ -11,6 +11,82 @@
 #include "devicemgr/things/moment.h"
 #include "devicemgr/words/claim.h"
 
+/* ---- one that has gone ---- */
+
+static bool is_held(const struct state *state, const struct driver *driver)
+{
+    return driver->instances || claims_of(&state->claims, driver->name) ||
+           driver->elsewhere; /* or that it is with the kubelet would not be told again */
+}
+
+/* It is to be wiped, as long as that takes (shim/cluster/wipes.h). */
+static bool has_slices(const struct state *state, const struct driver *driver)
+{
+    return state->settings.cluster && !driver->wiped && !driver->moved;
+}
+
+/* UINT64_MAX: it is not to be forgotten. */
+static uint64_t forget_ms(const struct state *state, const struct driver *driver)
+{
+    if (is_held(state, driver) || has_slices(state, driver))
+        return UINT64_MAX;
+    return later_by(driver->away_ms, DRIVER_KEEP_MS);
+}
+
+static void forget(struct state *state, struct driver *driver)
+{
+    dirty_touch_driver(state, driver);
+    drivers_remove(&state->drivers, driver);
+}
+
+void enroll_tick(struct state *state)
+{
+    struct driver *driver, *next;
+
+    HASH_ITER(hh, state->drivers.by_name, driver, next)
+    {
+        if (state->now_ms >= forget_ms(state, driver))
+            forget(state, driver);
+    }
+}
+
+uint64_t enroll_next_ms(const struct state *state)
+{
+    uint64_t next_ms = UINT64_MAX;
+
+    for (const struct driver *d = state->drivers.by_name; d; d = d->hh.next)
+        next_ms = earlier(next_ms, forget_ms(state, d));
+    return next_ms;
+}
+
+/* Away for longer than all others of which nothing is kept; NULL: there is none. */
+static struct driver *longest_gone(const struct state *state)
+{
+    struct driver *longest = NULL;
+
+    for (struct driver *d = state->drivers.by_name; d; d = d->hh.next) {
+        if (!is_held(state, d) && (!longest || d->away_ms < longest->away_ms))
+            longest = d;
+    }
+    return longest;
+}
+
+static bool has_room(const struct state *state)
+{
+    return drivers_len(&state->drivers) < DRIVERS_MAX || longest_gone(state);
+}
+
+/* One that has gone may wait for ever to be wiped, as where there is no agent: who comes has its
+ * place, then. */
+static struct driver *ensure(struct state *state, const char *name, const struct ids *services)
+{
+    if (!drivers_find(&state->drivers, name) && drivers_len(&state->drivers) >= DRIVERS_MAX)
+        forget(state, longest_gone(state));
+    return drivers_ensure(&state->drivers, state->now_ms, name, services);
+}
+
+/* ---- one that comes ---- */
+
 static void answer(struct state *state, uint64_t number, int code, const struct text *text)
 {
     struct action *action = action_push(&state->actions, ACTION_DRIVER_REGISTERED, number);
@@ -54,7 +130,7 @@ static int check(const struct state *state, const struct devicemgr_driver_instan
         claim_explain_registered(is->endpoint, is->name, text);
     else if (driver && count(driver->instances) >= DRIVER_INSTANCES_MAX)
         text_add(text, "too many endpoints of the driver are registered already");
-    else if (!driver && drivers_len(&state->drivers) >= DRIVERS_MAX)
+    else if (!driver && !has_room(state))
         text_add(text, "too many drivers are registered already");
     return text->len > 0 ? CODE_UNKNOWN : CODE_OK;
 }
@@ -87,7 +163,7 @@ void enroll_begin(struct state *state, uint64_t number, const struct devicemgr_d
     int code = check(state, is, &text);
 
     if (code == CODE_OK) {
-        struct driver *driver = drivers_ensure(&state->drivers, state->now_ms, is->name, &services);
+        struct driver *driver = ensure(state, is->name, &services);
 
         drivers_add_instance(&state->drivers, driver, state->now_ms, number, is->endpoint,
                              &services);
@@ -144,9 +220,8 @@ bool enroll_moved(struct state *state, uint64_t number, const struct devicemgr_d
     const struct ids services = {(char **)is->services, is->services_len};
     struct driver *driver = drivers_edit(&state->drivers, is->name);
 
-    if (!driver && claims_of(&state->claims, is->name) &&
-        drivers_len(&state->drivers) < DRIVERS_MAX)
-        driver = drivers_ensure(&state->drivers, state->now_ms, is->name, &services);
+    if (!driver && claims_of(&state->claims, is->name) && has_room(state))
+        driver = ensure(state, is->name, &services);
     if (!driver || !names_fit(is) || count(driver->elsewhere) >= DRIVER_INSTANCES_MAX)
         return false;
     if (!driver->was_elsewhere)
@@ -224,36 +299,4 @@ void enroll_end(struct state *state, uint64_t number)
         log_driver(state, LEVEL_INFO, DEVICEMGR_LINE_OTHER, instance->driver, instance->endpoint,
                    "is deregistered", NULL);
     drivers_remove_instance(&state->drivers, number);
-}
-
-/* ---- one that has gone ---- */
-
-/* UINT64_MAX: it is not to be forgotten. */
-static uint64_t forget_ms(const struct state *state, const struct driver *driver)
-{
-    if (driver->instances || driver->elsewhere || claims_of(&state->claims, driver->name))
-        return UINT64_MAX; /* or that it is with the kubelet would not be told again */
-    return later_by(driver->away_ms, DRIVER_KEEP_MS);
-}
-
-void enroll_tick(struct state *state)
-{
-    struct driver *driver, *next;
-
-    HASH_ITER(hh, state->drivers.by_name, driver, next)
-    {
-        if (state->now_ms < forget_ms(state, driver))
-            continue;
-        dirty_touch_driver(state, driver);
-        drivers_remove(&state->drivers, driver);
-    }
-}
-
-uint64_t enroll_next_ms(const struct state *state)
-{
-    uint64_t next_ms = UINT64_MAX;
-
-    for (const struct driver *d = state->drivers.by_name; d; d = d->hh.next)
-        next_ms = earlier(next_ms, forget_ms(state, d));
-    return next_ms;
 }

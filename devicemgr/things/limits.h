@@ -170,8 +170,8 @@
 /* How long what came of a call may take to be stored: a commit that takes longer is waited for in
  * vain, but one that ends as the kubelet's time does is not. */
 #define CLAIM_KEEP_MS 5000
-/* A driver that has gone, and of which nothing is kept, is forgotten after so long: as the default
- * of a plugin's grace period. */
+/* A driver that has gone, and of which nothing is kept, is forgotten after so long, with a cluster
+ * not before its slices are gone: as the default of a plugin's grace period. */
 #define DRIVER_KEEP_MS 300000
 
 /* Pods that are being ended, or were and are kept from coming back: some times as many as a node

@@ -52,7 +52,8 @@ static void on_each(void *user, const struct devicemgr_driver *is)
 static void on_taken_back(void *user, const struct standing_order *order)
 {
     (void)user;
-    log_info("DRA driver %s: is back, or with the kubelet: its ResourceSlices stay", order->name);
+    log_info("DRA driver %s: is back, with the kubelet, or forgotten: its ResourceSlices stay",
+             order->name);
 }
 
 static void on_look(uv_timer_t *timer)

@@ -6,7 +6,8 @@
  *
  * A driver that has been away for `dra.wipe_after` is wiped once, and then left alone until it has
  * been there again. One that has moved to the kubelet (devicemgr/dra.h) is not, since it must not
- * lose what it publishes there. That is tried for ever, unless the driver comes back before.
+ * lose what it publishes there. That is tried for ever, unless the driver comes back before, or so
+ * many others come that it is not known any more.
  *
  * A daemon that is killed after that is done and before its checkpoint says so does it once more,
  * `dra.wipe_after` later: of a driver that is away nothing is left then.

@@ -157,6 +157,65 @@ static void one_of_which_nothing_is_kept_is_forgotten(void **state)
     expect_drivers(w, "");
 }
 
+static void with_cluster(struct world *w)
+{
+    w->settings.cluster = true;
+    devicemgr_set_settings(w->mgr, w->now_ms, &w->settings);
+}
+
+/* With a cluster they are to go first, however long that takes. */
+static void nor_is_one_whose_slices_are_there_yet(void **state)
+{
+    struct world *w = *state;
+
+    with_cluster(w);
+    driver_up(w, 1, DRIVER);
+    driver_deregister(w, 1);
+    pass(w, 2 * DRIVER_KEEP_MS);
+    expect_nothing(w);
+    expect_drivers(w, DRIVER "?");
+    devicemgr_driver_wiped(w->mgr, w->now_ms, DRIVER);
+    devicemgr_run(w->mgr);
+    expect(w, "commit driver " DRIVER);
+    committed(w);
+    pass(w, 1);
+    expect(w, "commit -driver " DRIVER);
+    expect_drivers(w, "");
+}
+
+static void add_one(void *user, const struct devicemgr_driver *driver)
+{
+    (void)driver;
+    ++*(size_t *)user;
+}
+
+/* That may never come to pass. */
+static void which_gives_its_place_to_one_that_comes(void **state)
+{
+    struct world *w = *state;
+    size_t known = 0;
+    char name[32];
+
+    with_cluster(w);
+    driver_up(w, 1000, DRIVER);
+    claim_prepared(w, 5, "c1", "gpu-0");
+    driver_deregister(w, 1000);
+    for (uint64_t i = 1; i <= DRIVERS_MAX; i++) {
+        pass(w, 1);
+        snprintf(name, sizeof name, "d%d.example.com", (int)i);
+        driver_register(w, i, name, "/x/y.sock");
+        driver_deregister(w, i);
+        committed(w);
+    }
+    assert_int_equal(logged(w, "registers"), 1 + DRIVERS_MAX);
+    devicemgr_drivers(w->mgr, add_one, &known);
+    assert_int_equal(known, DRIVERS_MAX);
+    assert_true(world_stored(w, "driver " DRIVER));         /* of which there is a claim */
+    assert_false(world_stored(w, "driver d1.example.com")); /* away for the longest time */
+    assert_true(world_stored(w, "driver d2.example.com"));
+    ignore_all(w);
+}
+
 static void one_of_before_a_restart_is_known(void **state)
 {
     struct world *w = *state;
@@ -229,6 +288,8 @@ int main(void)
         CLAIMS_TEST(nor_are_services_that_cannot_be_kept),
         CLAIMS_TEST(there_is_a_most_of_drivers_and_their_instances),
         CLAIMS_TEST(one_of_which_nothing_is_kept_is_forgotten),
+        CLAIMS_TEST(nor_is_one_whose_slices_are_there_yet),
+        CLAIMS_TEST(which_gives_its_place_to_one_that_comes),
         CLAIMS_TEST(one_of_before_a_restart_is_known),
         CLAIMS_TEST(that_its_slices_are_gone_is_remembered_until_it_is_back),
         CLAIMS_TEST(a_new_file_gets_them_again),
