@@ -276,6 +276,18 @@ def test_where_programs_cannot_be_run(world):
     assert "/tmp is mounted noexec" in world.output
 
 
+@pytest.mark.parametrize("bits,flags", [(28, "00000000"), (32, "00040000")])  # ADDR_NO_RANDOMIZE
+def test_more_random_bits_than_sanitizers_can_do_with(world, bits, flags):
+    """All that runs has none, where that may be asked for."""
+    world.program("tests/unit/test_token", f'{TWO_PASS}; read -r flags </proc/self/personality; echo "flags $flags"')
+    world.tool("cat", f"echo {bits}")
+    assert world.run("test_token") == (0, "4 passed, 0 failed")
+    log = (world.build / "tests.logs/unit release-test_token.log").read_text()
+    assert f"flags {flags}\n" in log
+    world.tool("setarch", "exit 1")
+    assert world.run("test_token") == (0, "4 passed, 0 failed")
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=["INT", "TERM"])
 def test_interrupted(world, number):
     """Ctrl-C ends what runs, too; also where a shell has it run in the background, with SIGINT
