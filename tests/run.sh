@@ -26,6 +26,7 @@ check_places() {
         /etc/* | /run/* | /usr/local/* | /var/lib/* | /var/log/*)
             die "tests hide $root: move it from /etc, /run, /usr/local, /var/lib or /var/log"
             ;;
+        *[[:space:]]*) die "$root has a blank in it, which tests cannot do with" ;; # as LD_PRELOAD
     esac
     case ,$(findmnt --noheadings --output OPTIONS --target /tmp), in
         *,noexec,*) die "/tmp is mounted noexec: tests run programs there" ;;

@@ -261,13 +261,15 @@ def test_packages_of_the_level_package(world, name):
     assert "installing lintian\n" in world.output
 
 
-@pytest.mark.parametrize("place", ["/run", "/var/log"])
-def test_the_sources_are_where_tests_hide_them(world, place):
-    """No test could run install.sh then."""
-    script = ('mount -t tmpfs tmpfs "$1"; mkdir "$1/sources"; mount --bind "$0" "$1/sources"; shift;'
-              f'exec {place}/sources/tests/run.sh "$@"')
-    assert world.run("test_token", program=["unshare", "--mount", "sh", "-ec", script, ROOT, place]) == NOTHING_RAN
-    assert f"tests hide {place}/sources:" in world.output
+@pytest.mark.parametrize("path,words", [
+    ("/run/sources", "tests hide /run/sources"), ("/var/log/sources", "tests hide /var/log/sources"),
+    ("/mnt/our sources", "has a blank in it")])
+def test_the_sources_are_where_tests_cannot_run_them(world, path, words):
+    """Their own directories are mounted there, or it is no word for a shell."""
+    script = """path=$1; shift; mount -t tmpfs tmpfs "${path%/*}"; mkdir "$path"; mount --bind "$0" "$path"
+        exec "$path/tests/run.sh" "$@" """
+    assert world.run("test_token", program=["unshare", "--mount", "sh", "-ec", script, ROOT, path]) == NOTHING_RAN
+    assert words in world.output
 
 
 def test_where_programs_cannot_be_run(world):
