@@ -8,7 +8,6 @@
 #include "devicemgr/books/record.h"
 #include "devicemgr/things/limits.h"
 #include "devicemgr/things/moment.h"
-#include "devicemgr/things/text.h"
 
 static void ask_of(const struct ending_ask *ask, Checkpoint__V1__EndingAsk *row)
 {

@@ -3,7 +3,6 @@
  */
 #include "devicemgr/books/state.h"
 #include "devicemgr/machines/end.h"
-#include "devicemgr/things/limits.h"
 #include "devicemgr/things/moment.h"
 
 static uint64_t unasked_ms(const struct ends *ends, const struct ending *ending)

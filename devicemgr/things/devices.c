@@ -3,8 +3,8 @@
 #include <string.h>
 
 #include "cri-proto/utf8.h"
+#include "devicemgr/things/ids.h"
 #include "devicemgr/things/limits.h"
-#include "devicemgr/things/text.h"
 
 static void device_fini(struct device *device)
 {

@@ -1,7 +1,6 @@
 #include "devicemgr/things/name.h"
 
 #include "devicemgr/things/allocation.h"
-#include "devicemgr/things/limits.h"
 #include "devicemgr/things/pod.h"
 
 void name_demand(const struct demand *demand, const char *resource, struct text *text)

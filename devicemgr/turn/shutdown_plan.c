@@ -7,7 +7,6 @@
 #include "devicemgr/machines/shutdown.h"
 #include "devicemgr/rules/leaving.h"
 #include "devicemgr/shutdown.h"
-#include "devicemgr/things/moment.h"
 #include "devicemgr/turn/turn.h"
 
 /* One that would be ended. */

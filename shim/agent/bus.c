@@ -9,7 +9,6 @@
 #include "shim/agent/backoff.h"
 #include "shim/agent/limits.h"
 #include "shim/agent/systemd.h"
-#include "shim/log.h"
 #include "shim/must.h"
 
 struct bus {

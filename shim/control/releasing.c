@@ -6,7 +6,6 @@
 #include "devicemgr/operator.h"
 #include "shim/boot_clock.h"
 #include "shim/control/list.h"
-#include "shim/events/limits.h"
 #include "shim/must.h"
 
 struct releasing {

@@ -16,7 +16,6 @@
 #include <unistd.h>
 
 #include "cri-proto/control_v1.pb-c.h"
-#include "cri-proto/methods.h"
 #include "shim/ctl/archive.h"
 #include "shim/must.h"
 #include "shim/rpc/rpc.h"

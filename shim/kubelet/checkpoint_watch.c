@@ -7,7 +7,6 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "shim/boot.h"
 #include "shim/boot_clock.h"
 #include "shim/log.h"
 #include "shim/must.h"

@@ -7,7 +7,6 @@
 
 #include <utlist.h>
 
-#include "shim/log.h"
 #include "shim/relay/connection_inside.h"
 #include "shim/relay/limits.h"
 #include "shim/relay/replay.h"

@@ -4,7 +4,6 @@
 #include <stdbool.h>
 #include <string.h>
 
-#include "shim/relay/limits.h"
 #include "shim/relay/wire.h"
 
 /* ---- paths ---- */

@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "tests/sim/home_world.h"
-#include "tests/sim/promise.h"
 
 /* The kubelet may have what it names by calls of its own, or, where names are the device's, by
  * another claim. */

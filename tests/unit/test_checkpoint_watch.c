@@ -7,7 +7,6 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "shim/boot.h"
 #include "shim/boot_clock.h"
 #include "shim/kubelet/checkpoint_watch.h"
 #include "tests/unit/kubelet_files.h"

@@ -1,5 +1,4 @@
 /* Built-in devices. */
-#include "devicemgr/things/limits.h"
 #include "devicemgr_world.h"
 
 static const struct devicemgr_builtin_device FUSE = {"fuse",      true, "/dev/fuse",

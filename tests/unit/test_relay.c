@@ -22,7 +22,6 @@
 
 #include "alloc_fail.h"
 #include "shim/log.h"
-#include "shim/relay/frame.h"
 #include "shim/relay/relay.h"
 
 #define GUARD_MS 20000

@@ -3,7 +3,6 @@
 #include "tests/unit/test_rpc_fixture.h"
 
 #include "shim/rpc/link.h"
-#include "shim/rpc/listen.h"
 
 /* A link and what its owner saw. */
 struct owner {

@@ -7,7 +7,6 @@
 #include "shim/bridge/limits.h"
 #include "shim/log.h"
 #include "shim/must.h"
-#include "shim/rpc/message.h"
 
 struct claims_call {
     LIST_ENTRY(claims_call) entry;
