@@ -146,6 +146,30 @@ void ledger_revert_allocation(struct state *state, struct allocation *allocation
     allocation_revert(allocation);
 }
 
+/* Whether it has of what the other one had before, and has not by now. */
+static bool has_of_before(const struct allocation *allocation, const struct allocation *other)
+{
+    for (size_t i = 0; i < allocation->ids.len; i++) {
+        const char *id = allocation->ids.v[i];
+
+        if (ids_contain_sorted(&other->before, id) && !ids_contain_sorted(&other->ids, id))
+            return true;
+    }
+    return false;
+}
+
+void ledger_forget_before(struct state *state, const struct allocation *allocation)
+{
+    for (struct allocation *a = state->allocations.by_key; a; a = a->hh.next) {
+        if (a->row != ALLOCATION_RESERVED || strcmp(a->resource, allocation->resource) != 0 ||
+            strcmp(a->pod_uid, allocation->pod_uid) == 0 || !has_of_before(allocation, a))
+            continue;
+        allocation_forget_before(a);
+        dirty_touch_allocation(state, a);
+        dirty_touch_pod(state, a->pod_uid);
+    }
+}
+
 void ledger_drop_allocations(struct state *state, const char *pod_uid)
 {
     struct allocation *allocation;

@@ -31,6 +31,9 @@ void ledger_remove_allocation(struct state *state, struct allocation *allocation
 void ledger_replace_allocation(struct state *state, struct allocation *allocation,
                                const struct ids *ids, const struct ids *asked);
 void ledger_revert_allocation(struct state *state, struct allocation *allocation);
+/* It is to be stored. Who had of its devices before, and is not stored with others yet, has them no
+ * more: the next commit deletes that row, or a daemon that dies then would find both. */
+void ledger_forget_before(struct state *state, const struct allocation *allocation);
 /* A container was made with the resources of `has` and no other: what the shim chose for those of
  * its name before it, which have ended, of a resource that is not among them is free. */
 void ledger_release_leftovers(struct state *state, const char *pod_uid, const char *container,

@@ -7,6 +7,7 @@
 
 #include <utlist.h>
 
+#include "devicemgr/books/ledger.h"
 #include "devicemgr/rules/claimed.h"
 #include "devicemgr/rules/ended.h"
 #include "devicemgr/rules/usable.h"
@@ -127,6 +128,8 @@ static bool queue_rows(struct state *state, const struct create *create)
         allocation_queue(allocation);
         dirty_touch_allocation(state, allocation);
         dirty_touch_pod(state, allocation->pod_uid);
+        if (create->wanted[i].settings->exclusive)
+            ledger_forget_before(state, allocation);
         queued = true;
     }
     return queued;

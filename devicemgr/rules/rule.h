@@ -18,7 +18,7 @@
 #endif
 
 /* clang-format off */
-#pragma GCC poison allocation_carry allocation_confirm allocation_conflict_once
+#pragma GCC poison allocation_carry allocation_confirm allocation_conflict_once allocation_forget_before
 #pragma GCC poison allocation_drop_lives allocation_queue allocation_replace allocation_put_in allocation_take_out
 #pragma GCC poison allocation_revert allocation_set_answered allocation_set_asked
 #pragma GCC poison allocation_set_changed allocation_set_create allocation_set_ended allocation_set_epoch

@@ -397,6 +397,14 @@ void allocation_queue(struct allocation *allocation)
     set_row(allocation, ALLOCATION_QUEUED, 0);
 }
 
+void allocation_forget_before(struct allocation *allocation)
+{
+    assert(allocation->row == ALLOCATION_RESERVED);
+    ids_fini(&allocation->before);
+    ids_fini(&allocation->before_asked);
+    allocation->renews = false;
+}
+
 void allocation_carry(struct allocation *allocation, uint64_t commit)
 {
     set_row(allocation, ALLOCATION_CARRIED, commit);

@@ -18,8 +18,9 @@
  * If its create is given up before a commit carries it, or the commit fails, one that was DURABLE
  * before is so again, as it was; another is removed. But where a row has its devices, and new
  * options are all that could not be stored, these are in force, and stored later. One that is to
- * have others in the place of what is lost is RESERVED once more, beside its older row. One that was
- * restored, or is found with a container that runs, is DURABLE at once;
+ * have others in the place of what is lost is RESERVED once more, beside its older row, as long as
+ * nobody else is stored with some of that. One that was restored, or is found with a container that
+ * runs, is DURABLE at once;
  *
  * and its *life*, what is known of its containers. Several of these may be true at a time, the
  * first of them is its life:
@@ -333,6 +334,8 @@ void allocation_replace(struct allocation *allocation, const struct ids *ids,
                         const struct ids *asked);
 /* From RESERVED or DURABLE to QUEUED: what it has now is to be made durable. */
 void allocation_queue(struct allocation *allocation);
+/* Of a RESERVED one: its older row is to go, and what it had before is not had again. */
+void allocation_forget_before(struct allocation *allocation);
 /* From QUEUED to CARRIED. */
 void allocation_carry(struct allocation *allocation, uint64_t commit);
 /* From CARRIED to DURABLE: the commit succeeded, the fresh options, if any, are those in force. */

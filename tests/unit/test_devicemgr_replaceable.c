@@ -448,6 +448,51 @@ static void what_another_has_by_then_is_not_had_again(void **state)
     expect(w, "allocate g1,g2 *");
 }
 
+/* u2 is made with g0, which is well again, while the plugin is asked for u1 still: by the call that
+ * is returned. */
+static uint64_t u2_has_g0_meanwhile(struct world *w)
+{
+    uint64_t call;
+
+    u1_is_to_have_g2(w);
+    call = w->call;
+    lists(w, w->endpoint, "g0 g1 g2");
+    create_request(w, 13, "u2", "main", GPU "=1");
+    expect(w, "allocate g0 *");
+    allocated(w, "G=0");
+    expect_stored(w, "commit -allocation u1 main vendor.com/gpu, -pod u1, "
+                     "allocation u2 main vendor.com/gpu, pod u2");
+    expect_with(w, "verdict 13 forward", "G=0", NULL);
+    create_answered(w, 13, "c-u2-main");
+    return call;
+}
+
+static void nor_is_it_if_the_daemon_dies(void **state)
+{
+    struct world *w = *state;
+
+    u2_has_g0_meanwhile(w);
+    world_restart(w);
+    plugin_back(w, "g0 g1 g2");
+    if (w->pending)
+        committed(w);
+    pass(w, OUTCOME_MS);
+    runtime_listed(w, "u1/main! u2/main=" GPU ":g0");
+    ignore_all(w);
+    create_request(w, 14, "u1", "main", GPU "=2");
+    expect(w, "allocate g1,g2 *");
+}
+
+static void what_it_is_to_have_it_gets_all_the_same(void **state)
+{
+    struct world *w = *state;
+
+    w->call = u2_has_g0_meanwhile(w);
+    allocated(w, "G=1");
+    expect_stored(w, "commit allocation u1 main vendor.com/gpu, pod u1");
+    expect_with(w, "verdict 12 forward", "G=1", NULL);
+}
+
 static void what_runs_keeps_what_it_has(void **state)
 {
     struct world *w = *state;
@@ -574,6 +619,8 @@ int main(void)
         TEST(or_the_daemon_dies),
         TEST(also_with_a_new_file),
         TEST(what_another_has_by_then_is_not_had_again),
+        TEST(nor_is_it_if_the_daemon_dies),
+        TEST(what_it_is_to_have_it_gets_all_the_same),
         TEST(what_runs_keeps_what_it_has),
         TEST(what_another_pod_has_been_given_is_not_taken),
         TEST(it_is_told_once),
