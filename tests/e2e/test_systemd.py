@@ -360,7 +360,7 @@ def test_directories_below_home(directory, closing):
     node.run("systemctl", "start", "kubelet.service")
     kubelet = closing(BareKubelet(home / "kubelet/device-plugins"))
     kubelet.start()
-    node.install()
+    node.install(script=shutil.copytree(ROOT / "config", directory / "config") / "install.sh")  # the sources may be below /home
     plugin = closing(Plugin(node.path("/var/lib/cri-device-shim/device-plugins"), GPU, ["g0"]))
     plugin.start()
     kubelet.wait_health(GPU, {"g0": "Healthy"})
