@@ -38,36 +38,6 @@ const char *object_uid(const json_t *object)
 
 /* ---- Node ---- */
 
-static int by_resource(const void *a, const void *b)
-{
-    const Agent__V1__Quantity *const *x = a, *const *y = b;
-
-    return strcmp((*x)->resource, (*y)->resource);
-}
-
-/* Extended resources have a domain. */
-static void read_capacity(const json_t *capacity, Agent__V1__Node *out)
-{
-    const char *name;
-    json_t *value;
-
-    out->capacity = array_of(json_object_size(capacity), sizeof *out->capacity);
-    json_object_foreach((json_t *)capacity, name, value)
-    {
-        Agent__V1__Quantity *one;
-
-        if (!strchr(name, '/'))
-            continue;
-        one = must(malloc(sizeof *one));
-        agent__v1__quantity__init(one);
-        one->resource = must(strdup(name));
-        one->quantity = text(value);
-        out->capacity[out->n_capacity++] = one;
-    }
-    if (out->n_capacity > 1)
-        qsort(out->capacity, out->n_capacity, sizeof *out->capacity, by_resource);
-}
-
 static ProtobufCMessage *node(const json_t *object)
 {
     Agent__V1__Node *out = must(malloc(sizeof *out));
@@ -75,8 +45,6 @@ static ProtobufCMessage *node(const json_t *object)
     agent__v1__node__init(out);
     out->name = text(at(object, "metadata", "name"));
     out->uid = text(at(object, "metadata", "uid"));
-    out->unschedulable = json_is_true(at(object, "spec", "unschedulable"));
-    read_capacity(at(object, "status", "capacity"), out);
     return &out->base;
 }
 
@@ -129,12 +97,8 @@ static ProtobufCMessage *pod(const json_t *object)
     out->uid = text(json_object_get(metadata, "uid"));
     out->namespace_ = text(json_object_get(metadata, "namespace"));
     out->name = text(json_object_get(metadata, "name"));
-    out->phase = text(at(object, "status", "phase"));
     out->priority = (int32_t)json_integer_value(at(object, "spec", "priority"));
     out->grace_seconds = grace ? json_integer_value(grace) : -1;
-    out->deletion_grace_seconds =
-        json_integer_value(json_object_get(metadata, "deletionGracePeriodSeconds"));
-    out->deletion_timestamp = text(json_object_get(metadata, "deletionTimestamp"));
     out->mirror = json_object_get(annotations, "kubernetes.io/config.mirror") != NULL;
     read_claims(object, out);
     return &out->base;
@@ -334,7 +298,6 @@ Agent__V1__Claim *object_claim(const json_t *object)
 
     agent__v1__claim__init(out);
     out->uid = text(at(object, "metadata", "uid"));
-    out->resource_version = text(at(object, "metadata", "resourceVersion"));
     out->allocated = json_is_object(allocation);
     out->devices = array_of(json_array_size(results), sizeof *out->devices);
     json_array_foreach(results, i, result) out->devices[out->n_devices++] = claim_device(result);

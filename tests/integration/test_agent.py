@@ -91,10 +91,11 @@ def node_uid(server):
 def test_the_node_is_known_by_the_certificate(make_agent, server, feed):
     make_agent()
     told = feed.wait_fact(proto.NODE, node_uid(server))
-    assert (told.name, [(one.resource, one.quantity) for one in told.capacity]) == (NODE, [(GPU, "2")])
+    assert told.name == NODE
     wait_until(lambda: feed.state.node_name == NODE and feed.state.reached, "its state is told")
-    server.put("nodes", node({GPU: "3"}))
-    feed.wait_fact(proto.NODE, node_uid(server), lambda one: one.capacity[0].quantity == "3")
+    uid = node_uid(server)
+    server.remove("nodes", NODE)
+    feed.wait_gone(proto.NODE, uid)
 
 
 def test_pods_and_slices_of_this_node_alone(server, feed, make_agent):
@@ -108,17 +109,15 @@ def test_pods_and_slices_of_this_node_alone(server, feed, make_agent):
     server.put("resourceslices", slice_of("s1"))
     make_agent()
     told = feed.wait_fact(proto.POD, "uid-before")
-    assert (told.namespace, told.name, told.phase, told.priority, told.grace_seconds) == (
-        "default", "before", "Running", 7, 0)
+    assert (told.namespace, told.name, told.priority, told.grace_seconds) == ("default", "before", 7, 0)
     assert [(one.pod_name, one.claim_name) for one in told.claims] == [
         ("own", "c1"), ("made", "before-made-x"), ("more", "before-more-y")]
     told = feed.wait_fact(proto.SLICE, "uid-s1")
     assert (told.driver, told.pool, told.generation, list(told.devices)) == ("gpu.example", NODE, 3, ["gpu-0", "gpu-1"])
     server.put("pods", pod("later"))
     feed.wait_fact(proto.POD, "uid-later", lambda one: one.grace_seconds == -1)
-    server.put("pods", pod("later", metadata={"deletionTimestamp": "2026-01-01T00:00:00Z",
-                                              "deletionGracePeriodSeconds": 30}))
-    feed.wait_fact(proto.POD, "uid-later", lambda one: one.deletion_timestamp and one.deletion_grace_seconds == 30)
+    server.put("pods", pod("later", spec={"terminationGracePeriodSeconds": 30}))
+    feed.wait_fact(proto.POD, "uid-later", lambda one: one.grace_seconds == 30)
     server.remove("pods", "later", "default")
     feed.wait_gone(proto.POD, "uid-later")
     assert (proto.POD, "uid-foreign") not in feed.facts
