@@ -87,7 +87,7 @@ struct config_resource {
     uint64_t grace_ms;
     uint64_t hold_ms;
     uint64_t allocate_timeout_ms;
-    unsigned allocates_at_once; /* on the plugin; 0: any number */
+    unsigned allocates_at_once; /* for it; 0: any number */
     enum config_refresh refresh_options;
     bool exclusive;                    /* a device is held by one live container at a time */
     uint64_t taint_unhealthy_after_ms; /* 0: never */
@@ -185,7 +185,7 @@ struct config {
     uint64_t grace_ms;
     uint64_t hold_ms;
     uint64_t allocate_timeout_ms;
-    unsigned allocates_at_once; /* on one plugin; 0: any number */
+    unsigned allocates_at_once; /* for one resource; 0: any number */
     uint64_t prestart_timeout_ms;
     uint64_t kubelet_wait_ms; /* how long nothing restored is dropped for want of a kubelet */
     enum config_refresh refresh_options;

@@ -61,7 +61,7 @@ struct devicemgr_resource_settings {
     uint64_t grace_ms;
     uint64_t hold_ms;
     uint64_t allocate_timeout_ms;
-    uint32_t allocates_at_once; /* on its plugin; 0: any number */
+    uint32_t allocates_at_once; /* for it; 0: any number */
     enum devicemgr_refresh refresh;
     /* One live container at a time holds a device. False: any number may, whoever asks gets any
      * healthy ones. */
@@ -94,7 +94,7 @@ struct devicemgr_settings {
     uint64_t grace_ms; /* stop grace period */
     uint64_t hold_ms;
     uint64_t allocate_timeout_ms;
-    uint32_t allocates_at_once; /* on one plugin; 0: any number */
+    uint32_t allocates_at_once; /* for one resource; 0: any number */
     uint64_t prestart_timeout_ms;
     uint64_t mask_ms;         /* how long the kubelet is not shown that a plugin is away */
     uint64_t kubelet_wait_ms; /* how long nothing restored is dropped for want of a kubelet */

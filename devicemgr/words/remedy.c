@@ -67,8 +67,8 @@ static const char *const REMEDIES[REASON_KINDS] = {
     [REASON_CLAIM_HELD] =
         "the holder's container must end: its claim was given away while it runs, as "
         "after a pod is deleted by force",
-    [REASON_CALL_QUEUED] = "the plugin must answer for the others; raise allocates_at_once if "
-                           "it may be asked for several at once",
+    [REASON_CALL_QUEUED] = "the plugin must answer for the others; raise the resource's "
+                           "allocates_at_once if it may be asked for several at once",
     [REASON_CALL_UNANSWERED] = "the plugin must answer: look at its log",
     [REASON_CALL_FAILED] = "the plugin must not fail: look at its log",
     [REASON_ANSWER_TOO_LARGE] = "the plugin must answer with less, or pods with devices must end",
