@@ -23,7 +23,7 @@ struct list_from;
 struct control_ops {
     /* What there is to say of the daemon now; *out is zeroed. */
     void (*report)(void *user, struct report *out);
-    /* What lists of drivers and claims are made from, besides the device manager (list.h). */
+    /* What answers are made from, besides the device manager (list.h). */
     void (*look)(void *user, struct list_from *out);
     /* settings_reload(), with all that follows. */
     int (*reload)(void *user, struct settings_reloaded *out);

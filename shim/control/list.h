@@ -35,7 +35,7 @@ enum list_at_kubelet {
     LIST_REGISTERED,
 };
 
-/* What lists are made from, borrowed. */
+/* What lists and other answers are made from, borrowed. */
 struct list_from {
     const struct devicemgr *core;
     const struct health_words *health; /* of drivers' devices; NULL: none is known */

@@ -7,8 +7,8 @@
  *   drivers.h  both, of DRA drivers and of what else registers by a socket
  *   restore.h  the checkpoint's way into the core; store_worker.h: how it is read and written
  *
- * It implements every port of the core except `verdict`, `preferred` and `event`, its owner's. One
- * loop, one thread; only SQLite runs in libuv's worker. Times are boot_now_ms().
+ * It implements every port of the core but those that struct host_ops has, which are its owner's.
+ * One loop, one thread; only SQLite runs in libuv's worker. Times are boot_now_ms().
  */
 #ifndef SHIM_CORE_HOST_H
 #define SHIM_CORE_HOST_H

@@ -49,11 +49,11 @@ struct connection_world {
 };
 
 /*
- * Takes the connected socket `client`, which does not block, and connects to `runtime_path`, which is
- * borrowed until return, like `runtime` may run before it. The session's client is the process at
- * connect(2) (SO_PEERCRED). 0 and *out: a runtime that is away closes the client's connection later.
- * -ENOMEM, -EMFILE, -ENFILE, -EAGAIN (the runtime's backlog is full): the socket is not taken, and
- * is to be offered again.
+ * Takes the connected socket `client`, which does not block, and connects to `runtime_path`
+ * (borrowed until return). ops->runtime() may run before return. The session's client is the
+ * process at connect(2) (SO_PEERCRED). 0 and *out: a runtime that is away closes the client's
+ * connection later. -ENOMEM, -EMFILE, -ENFILE, -EAGAIN (the runtime's backlog is full): the socket
+ * is not taken, and is to be offered again.
  */
 int connection_accept(const struct connection_world *world, int client, const char *runtime_path,
                       struct connection **out) __attribute__((warn_unused_result));

@@ -17,9 +17,9 @@ bool unix_path_fits(const char *path) __attribute__((warn_unused_result));
 
 /*
  * Makes a stream socket that listens at `path`, non-blocking and close-on-exec, and gives the
- * caller its descriptor (for uv_pipe_open() and uv_listen()). The file has `mode`, less the umask,
- * from its first moment on. What is in its place and serves nobody is removed: a socket, a
- * symlink (never what it points to), an empty file or directory.
+ * caller its descriptor (for acceptor_open()). The file has `mode`, less the umask, from its first
+ * moment on. What is in its place and serves nobody is removed: a socket, a symlink (never what it
+ * points to), an empty file or directory.
  *
  * -ENAMETOOLONG: does not fit sun_path · -EINVAL: no name · -EADDRINUSE: somebody serves it ·
  * -ENOTEMPTY, -EEXIST: a directory, a file with something in it · or the system's own error, e.g.
