@@ -207,7 +207,7 @@ def test_a_pod_that_is_gone_is_forgotten(at_work, web, client):
     (["web", "--grace", "0s"], 2, "--grace is no duration"),
     (["web", "--grace", "soon"], 2, "--grace is no duration"),
     (["web", "--cancel", "--reason", "x"], 2, "--cancel goes with none of"),
-    (["web", "--reason", "x" * 257], 1, "the reason is too long"),
+    (["web", "--reason", "x" * 257], 2, "the reason is too long"),
     ([], 2, "an argument is missing: POD"),
 ])
 def test_what_makes_no_sense_is_said(at_work, web, runtime, arguments, status, words):
