@@ -63,24 +63,6 @@ struct ending *endings_edit(struct endings *table, const char *pod_uid)
     return (struct ending *)endings_find(table, pod_uid);
 }
 
-static int compare_uids(const void *a, const void *b)
-{
-    return strcmp((*(const struct ending *const *)a)->pod_uid,
-                  (*(const struct ending *const *)b)->pod_uid);
-}
-
-const struct ending **endings_sorted(const struct endings *table, size_t *len)
-{
-    const struct ending **all = mem_alloc(endings_len(table), sizeof *all);
-
-    *len = 0;
-    for (const struct ending *ending = table->by_uid; ending; ending = ending->hh.next)
-        all[(*len)++] = ending;
-    if (*len > 1)
-        qsort(all, *len, sizeof(const struct ending *), compare_uids);
-    return all;
-}
-
 struct ending *endings_add(struct endings *table, const char *pod_uid, const char *pod_namespace,
                            const char *pod_name)
 {

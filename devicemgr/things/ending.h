@@ -110,8 +110,6 @@ size_t endings_len(const struct endings *table);
 const struct ending *endings_find(const struct endings *table, const char *pod_uid);
 /* The same, to be changed. */
 struct ending *endings_edit(struct endings *table, const char *pod_uid);
-/* In the order of uids; the caller frees the array. */
-const struct ending **endings_sorted(const struct endings *table, size_t *len);
 
 /* ASKED; it is not there yet, and nobody asks. All is copied, here and below. */
 struct ending *endings_add(struct endings *table, const char *pod_uid, const char *pod_namespace,

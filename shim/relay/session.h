@@ -220,7 +220,7 @@ void session_set_owner(struct session *s, struct session_owner owner);
  * same. */
 void session_set_tally(struct session *s, struct tally *tally);
 
-/* Calls looked at, parked or refused that are not over: for who counts what is open. */
+/* Calls looked at, parked or refused that are not over. For tests. */
 size_t session_calls(const struct session *s);
 
 /* Of a client from which nothing more comes: whether a call of its still needs our way to the

@@ -236,12 +236,6 @@ int rpc_server_resume(struct rpc_server *server, int fd, const char *tag)
  * rpc_server_resume() is to be told of it (socket_file_tag()). -1: none does. */
 int rpc_server_listener(const struct rpc_server *server, char tag[SOCKET_FILE_TAG_BYTES_MAX]);
 
-/* Both for an absolute `path`, in a directory that is there. After a failure there is no server,
- * and the loop must run once more to close what was opened. */
-int rpc_server_open(uv_loop_t *loop, const char *path, const struct rpc_method *methods,
-                    size_t methods_len, void *user, struct rpc_server **out)
-    __attribute__((warn_unused_result));
-
 /* Ends connections and calls (their cancelled() does not run), removes the socket file if it is
  * still its own, frees. Accepts NULL. May be called from any callback; from inside handle() its
  * call is gone, too. */

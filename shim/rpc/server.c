@@ -219,23 +219,6 @@ int rpc_server_listener(const struct rpc_server *server, char tag[SOCKET_FILE_TA
     return acceptor_fd(server->acceptor);
 }
 
-int rpc_server_open(uv_loop_t *loop, const char *path, const struct rpc_method *methods,
-                    size_t methods_len, void *user, struct rpc_server **out)
-{
-    const struct socket_place place = {.name = path};
-    struct rpc_server *server;
-    int err = rpc_server_new(loop, &place, methods, methods_len, user, &server);
-    if (err)
-        return err;
-    err = rpc_server_listen(server);
-    if (err < 0) {
-        rpc_server_close(server);
-        return err;
-    }
-    *out = server;
-    return 0;
-}
-
 void rpc_server_disconnect(struct rpc_server *server)
 {
     struct caller *caller, *next;

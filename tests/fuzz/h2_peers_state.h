@@ -21,7 +21,6 @@
 
 struct peer_settings {
     bool has_table;
-    bool empties_table; /* before it has the size below */
     bool has_window;
     uint32_t table;
     uint32_t window;

@@ -178,11 +178,15 @@ static void input_came(uv_stream_t *input, ssize_t n, const uv_buf_t *buf)
 
 static int serve(uv_loop_t *loop, const char *path)
 {
+    const struct socket_place place = {.name = path};
     struct rpc_server *server;
     uv_pipe_t input;
-    int err = rpc_server_open(loop, path, methods, sizeof methods / sizeof *methods, NULL, &server);
+    int err =
+        rpc_server_new(loop, &place, methods, sizeof methods / sizeof *methods, NULL, &server);
 
-    if (err) {
+    if (!err)
+        err = rpc_server_listen(server);
+    if (err < 0) {
         fprintf(stderr, "%s: %s\n", path, strerror(-err));
         return 1;
     }

@@ -75,7 +75,7 @@ def stored(shim, watcher, *ids):
     watcher.wait(lambda shown: mark in shown[GPU].devices)
 
 
-def held(shim, kubelet, runtime, count=1):
+def held(kubelet, runtime, count=1):
     """Calls that are held: another one of the same connection, which came after, has passed."""
     before = relists(runtime)
     calls = [kubelet.begin("ListContainers", **EMPTY) for _ in range(count)]
@@ -92,7 +92,7 @@ def let_go(calls):
 def test_held_until_the_kubelet_has_it(runtime, shim, start, bridge):
     feed, watcher = bridge(shim)
     kubelet = start(shim)
-    calls = held(shim, kubelet, runtime, 3)
+    calls = held(kubelet, runtime, 3)
     stored(shim, watcher, "g0")
     feed.report(kubelet.pid, watcher.shown, stored=True)
     stored(shim, watcher, "g1")
@@ -132,7 +132,7 @@ def test_status_has_the_kubelet_that_lives(shim, start):
 def test_held_on_while_something_is_missing(runtime, shim, start, bridge, missing):
     feed, watcher = bridge(shim)
     kubelet = start(shim)
-    calls = held(shim, kubelet, runtime)
+    calls = held(kubelet, runtime)
     stored(shim, watcher, "g0", "g1")
     feed.report(kubelet.pid, watcher.shown, **{"stored": True, **missing})
     assert kubelet.call("ListContainers") == "OK"
@@ -149,7 +149,7 @@ def test_not_ready_while_it_holds(directory, runtime, make_shim, make_plugin, st
     feed, watcher = bridge(shim)
     wait_until(lambda: get(path, "/readyz")[0] == 200, "it is ready")
     kubelet = start(shim)
-    calls = held(shim, kubelet, runtime)
+    calls = held(kubelet, runtime)
     status, _, words = get(path, "/readyz")
     assert status == 503 and "a kubelet that has started is held" in words
     assert get(path, "/healthz")[0] == 200
@@ -168,7 +168,7 @@ def test_another_kubelets_report_does_not_count(runtime, shim, start, bridge):
     feed, watcher = bridge(shim)
     kubelet = start(shim)
     stored(shim, watcher, "g0", "g1")
-    calls = held(shim, kubelet, runtime)
+    calls = held(kubelet, runtime)
     feed.report(kubelet.pid + 1, watcher.shown, stored=True)
     assert kubelet.call("ListContainers") == "OK"
     assert not calls[0].done()
@@ -185,7 +185,7 @@ def test_of_two_bridges_the_older_may_be_the_one_that_has_it(runtime, shim, star
     newer = closing(FeedProcess(shim.feed, kubelet.pid + 1))
     newer.start()
     feed.report(kubelet.pid, watcher.shown)
-    calls = held(shim, kubelet, runtime)
+    calls = held(kubelet, runtime)
     feed.report(kubelet.pid, watcher.shown, stored=True)
     let_go(calls)
 
@@ -196,7 +196,7 @@ def test_of_two_bridges_the_newer_may_be_the_one_that_has_it(runtime, shim, star
     kubelet = start(shim)
     stored(shim, watcher, "g0", "g1")
     feed.report(kubelet.pid, watcher.shown, registered=False)
-    calls = held(shim, kubelet, runtime)
+    calls = held(kubelet, runtime)
     newer = closing(FeedProcess(shim.feed, kubelet.pid))
     newer.start()
     let_go(calls)
@@ -206,7 +206,7 @@ def test_refused_resource_is_not_waited_for(runtime, shim, start, bridge):
     """The kubelet will not take it, however long it is held."""
     feed, watcher = bridge(shim)
     kubelet = start(shim)
-    calls = held(shim, kubelet, runtime)
+    calls = held(kubelet, runtime)
     feed.report(kubelet.pid, watcher.shown, registered=False, refused=True)
     let_go(calls)
     shim.wait_log(f"it has refused {GPU}")
@@ -216,7 +216,7 @@ def test_file_of_a_later_format(runtime, shim, start, bridge):
     """That the bridge saw it written is enough then."""
     feed, watcher = bridge(shim)
     kubelet = start(shim)
-    calls = held(shim, kubelet, runtime)
+    calls = held(kubelet, runtime)
     shim.kubelet_plugin_dir.mkdir()
     kubelet_checkpoint.write(shim.kubelet_plugin_dir, '{"version": 9}')
     feed.report(kubelet.pid, watcher.shown, stored=True)
@@ -259,7 +259,7 @@ def test_the_limit_counts_from_the_kubelets_socket(runtime, hasty, start, bridge
     """... and not from that of an earlier kubelet. A bridge is there, but does not do its work."""
     bridge(hasty)
     make_kubelet_sock(hasty, closing)
-    calls = held(hasty, start(hasty), runtime, 2)
+    calls = held(start(hasty), runtime, 2)
     held_on(calls)
     make_kubelet_sock(hasty, closing)
     let_go(calls)
@@ -268,7 +268,7 @@ def test_the_limit_counts_from_the_kubelets_socket(runtime, hasty, start, bridge
 
 def test_the_limit_counts_from_when_the_bridge_went(runtime, hasty, start, bridge):
     feed, _watcher = bridge(hasty)
-    calls = held(hasty, start(hasty), runtime)
+    calls = held(start(hasty), runtime)
     held_on(calls)
     feed.close()
     let_go(calls)
@@ -283,12 +283,12 @@ def test_the_limit_of_a_daemon_that_was_restarted(runtime, hasty, make_client, s
     make_kubelet_sock(hasty, closing)
     bridge(hasty)
     kubelet = start(hasty)
-    held(hasty, kubelet, runtime)
+    held(kubelet, runtime)
     hasty.kill()
     hasty.start()
     kubelet.reconnect()
     bridge(hasty)
-    calls = held(hasty, kubelet, runtime)
+    calls = held(kubelet, runtime)
     held_on(calls)
     make_kubelet_sock(hasty, closing)
     let_go(calls)
@@ -299,10 +299,10 @@ def test_kubelets_one_after_the_other(runtime, hasty, start, bridge, closing):
     bridge(hasty)
     for _ in range(3):
         kubelet = start(hasty)
-        calls = held(hasty, kubelet, runtime)
+        calls = held(kubelet, runtime)
         make_kubelet_sock(hasty, closing)
         kubelet.kill()
-    calls = held(hasty, start(hasty), runtime)
+    calls = held(start(hasty), runtime)
     held_on(calls)
     make_kubelet_sock(hasty, closing)
     let_go(calls)
@@ -375,7 +375,7 @@ def test_held_devices_are_healthy_to_a_kubelet_that_starts(runtime, make_short_m
     end_of_mask(watcher)
     kubelet = start(shim)
     watcher.wait(health)
-    calls = held(shim, kubelet, runtime)
+    calls = held(kubelet, runtime)
     held_on(calls)
     assert health(watcher.shown)
     stored(shim, watcher, "g0", "g1")
@@ -450,10 +450,10 @@ def test_given_up_calls_are_held_anew(runtime, shim, start, bridge):
     """The kubelet's connection is lost: what it asks then is still its first relist."""
     feed, watcher = bridge(shim)
     kubelet = start(shim)
-    held(shim, kubelet, runtime)
+    held(kubelet, runtime)
     second = start(shim)  # another kubelet process, as after a crash of the first
     kubelet.kill()
-    calls = held(shim, second, runtime)
+    calls = held(second, runtime)
     stored(shim, watcher, "g0", "g1")
     feed.report(second.pid, watcher.shown, stored=True)
     let_go(calls)
@@ -490,13 +490,13 @@ def test_daemon_gone_while_it_holds(runtime, shim, client, start, bridge, end):
     bridge(shim)
     client.create(client.run_pod("web"), "app", annotations=by_token(GPU, "g0"))  # so it is stored
     kubelet = start(shim)
-    calls = held(shim, kubelet, runtime)
+    calls = held(kubelet, runtime)
     getattr(shim, end)()
     assert calls[0].result(60) == "UNAVAILABLE"
     shim.start()
     kubelet.reconnect()
     feed, watcher = bridge(shim)
-    calls = held(shim, kubelet, runtime)
+    calls = held(kubelet, runtime)
     stored(shim, watcher, "g0", "g1")
     feed.report(kubelet.pid, watcher.shown, stored=True)
     let_go(calls)

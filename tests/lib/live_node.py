@@ -97,7 +97,9 @@ class LiveNode(Node):
                 "env": {**os.environ, "PATH": self.path}, "start_new_session": True}
 
     def run(self, *options, env=None):
-        return subprocess.run(**self.live_command(*options), check=False, capture_output=True, text=True, timeout=60)
+        command = self.live_command(*options)
+        command["env"].update(env or {})
+        return subprocess.run(**command, check=False, capture_output=True, text=True, timeout=60)
 
     def runs(self, unit):
         """What it was started from: the version of its program, or the kubelet's drop-in."""

@@ -95,7 +95,7 @@ class WatchedDriver(Driver):
             yield
         finally:
             for call in calls:
-                self.book.end(self, call, context.is_active())
+                self.book.end(call, context.is_active())
 
     def _is_over(self):
         return self._dying.wait(self.book.takes_s()) or not self._here.context.is_active()
@@ -159,7 +159,7 @@ class Book:
             self._under_way.append((driver, uid, call))
         return call
 
-    def end(self, driver, call, active):
+    def end(self, call, active):
         with self._lock:
             call.counts = active
             self._under_way = [one for one in self._under_way if one[2] is not call]

@@ -23,15 +23,6 @@
 #define ASTRAY_PERCENT 30
 #define CODE_UNAVAILABLE 14
 
-struct hw_pod *home_pod_of(struct home_world *h, unsigned uid)
-{
-    for (size_t i = 0; i < HW_PODS; i++) {
-        if (h->pods[i].there && h->pods[i].uid == uid)
-            return &h->pods[i];
-    }
-    return NULL;
-}
-
 /* As a StatefulSet's: the next one has the name of the one before, which may run yet. */
 static const char *pod_name(unsigned uid)
 {

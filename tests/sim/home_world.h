@@ -312,7 +312,6 @@ void home_claim_done(struct home_world *h, uint64_t number,
 
 /* ---- home_pod.c ---- */
 
-struct hw_pod *home_pod_of(struct home_world *h, unsigned uid);
 void home_pod_comes(struct home_world *h);
 /* The kubelet does the next thing for it. */
 void home_pod_proceeds(struct home_world *h, struct hw_pod *pod);

@@ -166,8 +166,7 @@ static void close_stream(struct fixture *f)
 
 static void kubelet_start(struct fixture *f)
 {
-    assert_int_equal(rpc_server_open(&f->world->loop, f->world->path, METHODS, 1, f, &f->server),
-                     0);
+    assert_int_equal(serve_at(&f->world->loop, f->world->path, METHODS, 1, f, &f->server), 0);
     registration_socket(f->endpoint_world.registration, KUBELET_SOCKET_NEW);
 }
 

@@ -139,8 +139,8 @@ static const struct rpc_method METHODS[] = {
 
 static void serve(struct fixture *f)
 {
-    assert_int_equal(rpc_server_open(&f->world->loop, f->world->path, METHODS,
-                                     sizeof METHODS / sizeof *METHODS, f, &f->daemon),
+    assert_int_equal(serve_at(&f->world->loop, f->world->path, METHODS,
+                              sizeof METHODS / sizeof *METHODS, f, &f->daemon),
                      0);
 }
 

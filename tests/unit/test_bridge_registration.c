@@ -103,8 +103,7 @@ static void start(struct fixture *f, struct world *world)
 
 static void serve(struct fixture *f)
 {
-    assert_int_equal(rpc_server_open(&f->world->loop, f->world->path, METHODS, 1, f, &f->kubelet),
-                     0);
+    assert_int_equal(serve_at(&f->world->loop, f->world->path, METHODS, 1, f, &f->kubelet), 0);
 }
 
 static void die(struct fixture *f)

@@ -174,24 +174,6 @@ static void it_goes_every_way_there_is(void **state)
     }
 }
 
-static void they_are_in_order(void **state)
-{
-    struct endings table = {0};
-    const struct ending **all;
-    size_t len;
-
-    (void)state;
-    for (size_t n = 0; n <= 2; n++) {
-        all = endings_sorted(&table, &len);
-        assert_int_equal(len, n);
-        for (size_t i = 0; i < len; i++)
-            assert_string_equal(all[i]->pod_uid, i == 0 ? (n == 1 ? "u2" : "u1") : "u2");
-        free(all);
-        endings_add(&table, n == 0 ? "u2" : n == 1 ? "u1" : "u0", "ns", "web");
-    }
-    endings_fini(&table);
-}
-
 static void names_are_read_back(void **state)
 {
     (void)state;
@@ -223,7 +205,6 @@ int main(void)
         cmocka_unit_test_setup_teardown(who_asks_again_is_told_again, setup, teardown),
         cmocka_unit_test_setup_teardown(a_deadline_does_not_move_back, setup, teardown),
         cmocka_unit_test(it_goes_every_way_there_is),
-        cmocka_unit_test(they_are_in_order),
         cmocka_unit_test(names_are_read_back),
     };
 

@@ -165,7 +165,7 @@ void driver_serve(struct driver *d, struct world *world, const char *name)
     size_t len = sizeof METHODS / sizeof *METHODS - d->without_health;
 
     snprintf(d->path, sizeof d->path, "%s/%s", world->dir, name);
-    assert_int_equal(rpc_server_open(&world->loop, d->path, METHODS, len, d, &d->server), 0);
+    assert_int_equal(serve_at(&world->loop, d->path, METHODS, len, d, &d->server), 0);
 }
 
 void driver_end(struct driver *d)

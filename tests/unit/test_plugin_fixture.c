@@ -142,7 +142,7 @@ void plugin_serve_in(struct plugin *plugin, struct world *world, const char *dir
 
     snprintf(plugin->path, sizeof plugin->path, "%s/%s", dir, name);
     assert_int_equal(
-        rpc_server_open(&world->loop, plugin->path, METHODS, methods, plugin, &plugin->server), 0);
+        serve_at(&world->loop, plugin->path, METHODS, methods, plugin, &plugin->server), 0);
 }
 
 void plugin_serve(struct plugin *plugin, struct world *world, const char *name)
@@ -168,16 +168,6 @@ void plugin_list(struct plugin *plugin, const char *ids)
     }
     assert_non_null(plugin->stream);
     assert_int_equal(rpc_incoming_send(plugin->stream, &list.base), 0);
-}
-
-void plugin_answer_held(struct plugin *plugin)
-{
-    struct rpc_incoming *call = plugin->held;
-
-    assert_non_null(call);
-    plugin->hold = false;
-    plugin->held = NULL;
-    answer_allocate(plugin, call);
 }
 
 void plugin_end_stream(struct plugin *plugin, int code, const char *message)

@@ -38,8 +38,6 @@ void plugin_serve(struct plugin *plugin, struct world *world, const char *name);
 void plugin_serve_in(struct plugin *plugin, struct world *world, const char *dir, const char *name);
 /* Sends a list: ids joined by ',', a '!' in front of one makes it unhealthy. */
 void plugin_list(struct plugin *plugin, const char *ids);
-/* Answers the held Allocate. */
-void plugin_answer_held(struct plugin *plugin);
 void plugin_end_stream(struct plugin *plugin, int code, const char *message);
 void plugin_stop(struct plugin *plugin);
 /* Calls Register on `path` for it and waits for the answer, whose code is returned. `message` may

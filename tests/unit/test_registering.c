@@ -58,8 +58,8 @@ static const struct rpc_method METHODS[] = {
 void registering_serve(struct registering *plugin, struct world *world, const char *path)
 {
     snprintf(plugin->path, sizeof plugin->path, "%s", path);
-    assert_int_equal(rpc_server_open(&world->loop, path, METHODS, sizeof METHODS / sizeof *METHODS,
-                                     plugin, &plugin->server),
+    assert_int_equal(serve_at(&world->loop, path, METHODS, sizeof METHODS / sizeof *METHODS, plugin,
+                              &plugin->server),
                      0);
 }
 

@@ -67,7 +67,7 @@ static bool run_once(struct world *world)
     struct rpc_channel *channel = NULL;
     struct rpc_server *server = NULL;
 
-    if (rpc_server_open(&world->loop, world->path, methods, 1, NULL, &server) == 0 &&
+    if (serve_at(&world->loop, world->path, methods, 1, NULL, &server) == 0 &&
         rpc_channel_open(&world->loop, world->path, &channel_ops, NULL, &channel) == 0)
         call_once(world, channel, &run);
     alloc_fail_enable(false);

@@ -397,3 +397,21 @@ void incoming_goes_away(struct rpc_incoming *call)
     assert_int_equal(nghttp2_submit_shutdown_notice(caller->link.session), 0);
     link_wake(&caller->link);
 }
+
+int serve_at(uv_loop_t *loop, const char *path, const struct rpc_method *methods,
+             size_t methods_len, void *user, struct rpc_server **out)
+{
+    const struct socket_place place = {.name = path};
+    struct rpc_server *server;
+    int err = rpc_server_new(loop, &place, methods, methods_len, user, &server);
+
+    if (err)
+        return err;
+    err = rpc_server_listen(server);
+    if (err < 0) {
+        rpc_server_close(server);
+        return err;
+    }
+    *out = server;
+    return 0;
+}

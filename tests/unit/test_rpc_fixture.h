@@ -98,6 +98,12 @@ void raw_close(struct raw *raw);
 /* Whether `text` is somewhere in the header fields that came. */
 bool raw_got(const struct raw *raw, const char *text);
 
+/* A server that listens at an absolute `path`, in a directory that is there. After a failure there
+ * is none, and the loop must run once more to close what was opened. */
+int serve_at(uv_loop_t *loop, const char *path, const struct rpc_method *methods,
+             size_t methods_len, void *user, struct rpc_server **out)
+    __attribute__((warn_unused_result));
+
 /* Ends a call with one message, or with that code and those words; without memory for it
  * RESOURCE_EXHAUSTED. */
 void incoming_answer(struct rpc_incoming *call, const ProtobufCMessage *message, int code,

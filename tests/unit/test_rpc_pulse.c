@@ -158,7 +158,7 @@ static void a_server_asks_too(void **state)
     struct fixture *f = *state;
     struct rpc_server *server;
 
-    assert_int_equal(rpc_server_open(&f->world->loop, f->world->path, NULL, 0, NULL, &server), 0);
+    assert_int_equal(serve_at(&f->world->loop, f->world->path, NULL, 0, NULL, &server), 0);
     rpc_server_set_pings(server, EVERY_MS);
     f->raw.greeting = NULL;
     raw_connect(&f->raw, f->world);

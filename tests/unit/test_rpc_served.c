@@ -73,8 +73,8 @@ static const struct rpc_method METHODS[] = {
 void served_open(struct served *served, struct world *world)
 {
     *served = (struct served){0};
-    assert_int_equal(rpc_server_open(&world->loop, world->path, METHODS,
-                                     sizeof METHODS / sizeof *METHODS, served, &served->server),
+    assert_int_equal(serve_at(&world->loop, world->path, METHODS, sizeof METHODS / sizeof *METHODS,
+                              served, &served->server),
                      0);
 }
 

@@ -176,7 +176,7 @@ static void the_socket_is_private_and_goes_with_the_server(void **state)
 
     assert_int_equal(stat(f->world->path, &st), 0);
     assert_int_equal(st.st_mode & 07777, 0600);
-    assert_int_equal(rpc_server_open(&f->world->loop, f->world->path, &none, 1, NULL, &second),
+    assert_int_equal(serve_at(&f->world->loop, f->world->path, &none, 1, NULL, &second),
                      -EADDRINUSE);
     served_close(&f->served);
     assert_int_equal(access(f->world->path, F_OK), -1);

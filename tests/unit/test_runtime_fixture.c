@@ -245,8 +245,8 @@ static const struct rpc_method METHODS[] = {
 
 void runtime_serve(struct runtime *runtime, struct world *world)
 {
-    assert_int_equal(rpc_server_open(&world->loop, world->path, METHODS,
-                                     sizeof METHODS / sizeof *METHODS, runtime, &runtime->server),
+    assert_int_equal(serve_at(&world->loop, world->path, METHODS, sizeof METHODS / sizeof *METHODS,
+                              runtime, &runtime->server),
                      0);
 }
 

@@ -62,8 +62,7 @@ static const struct rpc_method METHODS[] = {
 
 static void serve(struct fixture *f)
 {
-    assert_int_equal(rpc_server_open(&f->world->loop, f->world->path, METHODS, 2, f, &f->server),
-                     0);
+    assert_int_equal(serve_at(&f->world->loop, f->world->path, METHODS, 2, f, &f->server), 0);
 }
 
 static void on_ended(void *user, uint64_t number, int code, const char *message)

@@ -1,7 +1,6 @@
 #include "shim/relay/session/stream.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 
 #include "shim/log.h"
@@ -51,11 +50,6 @@ void stream_move(struct stream *st, enum stream_phase to)
     st->waits = WAITS[to] | stays;
 }
 
-unsigned stream_waits(const struct stream *st)
-{
-    return st->waits | (stream_is_queued(st) ? STREAM_WAIT_WINDOW : 0);
-}
-
 const char *stream_phase_name(enum stream_phase phase)
 {
     static const char *const NAMES[] = {
@@ -64,26 +58,6 @@ const char *stream_phase_name(enum stream_phase phase)
     };
 
     return NAMES[phase];
-}
-
-void stream_waits_print(unsigned waits, char *text, size_t size)
-{
-    static const struct {
-        unsigned wait;
-        const char *name;
-    } NAMES[] = {
-        {STREAM_WAIT_MESSAGE, "MESSAGE"}, {STREAM_WAIT_OWNER, "OWNER"},
-        {STREAM_WAIT_ANSWER, "ANSWER"},   {STREAM_WAIT_WINDOW, "WINDOW"},
-        {STREAM_WAIT_CLIENT, "CLIENT"},   {STREAM_WAIT_RUNTIME, "RUNTIME"},
-    };
-    size_t len = 0;
-
-    text[0] = '\0';
-    for (size_t i = 0; i < sizeof NAMES / sizeof *NAMES; i++) {
-        if (waits & NAMES[i].wait && len < size)
-            len +=
-                (size_t)snprintf(text + len, size - len, "%s%s", len > 0 ? " " : "", NAMES[i].name);
-    }
 }
 
 /* ---- the owner ---- */

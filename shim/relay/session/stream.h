@@ -140,14 +140,7 @@ void stream_free(struct session *s, struct stream *st);
 /* The one place in which a phase changes. A move that the picture does not have is our bug. */
 void stream_move(struct stream *st, enum stream_phase to);
 
-/* All that it waits for: bits of enum stream_wait. */
-unsigned stream_waits(const struct stream *st);
-
 const char *stream_phase_name(enum stream_phase phase);
-
-/* For who asks why a stream stands still: "OWNER", "ANSWER WINDOW"; empty for none. Cut to `size`,
- * NUL included. */
-void stream_waits_print(unsigned waits, char *text, size_t size);
 
 static inline bool stream_is_gated(const struct stream *st)
 {
@@ -158,6 +151,12 @@ static inline bool stream_is_gated(const struct stream *st)
 static inline bool stream_is_queued(const struct stream *st)
 {
     return st->phase == STREAM_OPEN && buffer_len(&st->queue) > 0;
+}
+
+/* For tests: all that it waits for, bits of enum stream_wait. */
+static inline unsigned stream_waits(const struct stream *st)
+{
+    return st->waits | (stream_is_queued(st) ? STREAM_WAIT_WINDOW : 0);
 }
 
 static inline void stream_has_ended(struct stream *st, enum stream_end how)
