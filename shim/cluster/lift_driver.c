@@ -9,9 +9,9 @@
 
 #include "cri-proto/dra_v1.pb-c.h"
 #include "cri-proto/lift_marker.h"
+#include "devicemgr/codes.h"
 #include "devicemgr/dra.h"
 #include "devicemgr/lift.h"
-#include "devicemgr/things/codes.h"
 #include "shim/boot_clock.h"
 #include "shim/must.h"
 

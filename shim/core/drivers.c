@@ -8,8 +8,8 @@
 #include <uthash.h>
 
 #include "cri-proto/methods.h"
+#include "devicemgr/codes.h"
 #include "devicemgr/dra.h"
-#include "devicemgr/things/codes.h"
 #include "shim/boot_clock.h"
 #include "shim/core/host_state.h"
 #include "shim/dra/driver_client.h"

@@ -2,9 +2,9 @@
 
 #include <string.h>
 
+#include "devicemgr/codes.h"
 #include "devicemgr/dra.h"
 #include "devicemgr/lift.h"
-#include "devicemgr/things/codes.h"
 #include "shim/boot_clock.h"
 #include "shim/core/host_state.h"
 

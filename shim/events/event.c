@@ -5,7 +5,6 @@
 
 #include "cri-proto/events_v1.pb-c.h"
 #include "cri-proto/utf8.h"
-#include "devicemgr/things/text.h"
 #include "shim/hash.h"
 #include "shim/must.h"
 #include "shim/printable.h"

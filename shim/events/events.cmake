@@ -7,4 +7,4 @@ add_library(shim_events STATIC
     ${CMAKE_CURRENT_LIST_DIR}/told.c)
 target_link_libraries(shim_events
     PUBLIC PkgConfig::LIBUV
-    PRIVATE cri_proto devicemgr shim_log shim_warnings)
+    PRIVATE cri_proto shim_log shim_warnings)

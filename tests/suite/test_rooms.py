@@ -17,7 +17,7 @@ MAY = {
     "shim/runtime": {"shim", "shim/rpc", "cri-proto", "devicemgr"},
     "shim/core": {"shim", "shim/plugins", "shim/registry", "shim/dra", "shim/runtime", "cri-proto", "devicemgr",
                   "config"},
-    "shim/events": {"shim", "cri-proto", "devicemgr"},
+    "shim/events": {"shim", "cri-proto"},
     "shim/kubelet": {"shim", "shim/rpc", "shim/core", "cri-proto", "devicemgr", "config"},
     "shim/cluster": {"shim", "shim/rpc", "shim/core", "cri-proto", "config", "devicemgr"},
     "shim/agent": {"shim", "shim/rpc", "cri-proto", "config"},
@@ -109,6 +109,14 @@ def test_one_that_does_not_is_found(directory, file, included):
     (directory / file).parent.mkdir(parents=True)
     (directory / file).write_text(f'#include <stdio.h>\n#  include "{included}"\n')
     assert _foreign(directory)[0] == [(file, included)]
+
+
+def test_others_see_the_device_manager_s_face_only():
+    """Its headers at the top, and its two rooms that are no part of it; but for the one that has keys as a checkpoint has them."""
+    behind = [(path.relative_to(ROOT).as_posix(), name) for path in sorted((ROOT / "shim").rglob("*.[ch]"))
+              for name in re.findall(r'^#include "devicemgr/(\w+/\w+\.h)"', path.read_text(), re.MULTILINE)
+              if not name.startswith(("store/", "kubelet_file/"))]
+    assert behind == [("shim/import.c", "things/mem.h")]
 
 
 def test_a_table_without_memory_aborts():

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 
 #include "claims_world.h"
-#include "devicemgr/things/codes.h"
+#include "devicemgr/codes.h"
 #include "devicemgr/things/limits.h"
 
 static char told[2048];

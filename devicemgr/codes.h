@@ -1,8 +1,8 @@
 /*
  * Numbers of other people's.
  */
-#ifndef DEVICEMGR_THINGS_CODES_H
-#define DEVICEMGR_THINGS_CODES_H
+#ifndef DEVICEMGR_CODES_H
+#define DEVICEMGR_CODES_H
 
 /* gRPC status codes used here ("Status codes and their use in gRPC"). */
 enum {
