@@ -228,64 +228,46 @@ struct cluster *cluster_start(uv_loop_t *loop, const struct config *config, stru
     return cluster;
 }
 
-static void part_stopped(struct cluster *cluster)
-{
-    void (*done)(void *user) = cluster->done;
-    void *done_user = cluster->done_user;
-
-    if (--cluster->parts > 0)
-        return;
-    free(cluster);
-    done(done_user);
-}
-
-static void on_patience_closed(uv_handle_t *handle)
-{
-    part_stopped(handle->data);
-}
-
 static void on_orders_closed(uv_handle_t *handle)
 {
     const struct cluster_orders *orders = handle->data;
+    struct cluster *cluster = orders->user;
 
-    part_stopped(orders->user);
-}
-
-static void on_removed_over(void *user)
-{
-    part_stopped(user);
+    stopping_part(&cluster->stopping);
 }
 
 static void on_wipes_closed(uv_handle_t *handle)
 {
     const struct wipes *wipes = handle->data;
+    struct cluster *cluster = wipes->cluster;
 
-    part_stopped(wipes->cluster);
+    stopping_part(&cluster->stopping);
 }
 
 static void on_pools_closed(uv_handle_t *handle)
 {
     const struct pools *pools = handle->data;
+    struct cluster *cluster = pools->cluster;
 
-    part_stopped(pools->cluster);
+    stopping_part(&cluster->stopping);
 }
 
 static void on_lift_driver_closed(uv_handle_t *handle)
 {
     const struct lift_driver *driver = handle->data;
+    struct cluster *cluster = driver->cluster;
 
-    part_stopped(driver->cluster);
+    stopping_part(&cluster->stopping);
 }
 
 void cluster_stop(struct cluster *cluster, void (*done)(void *user), void *user)
 {
-    cluster->done = done;
-    cluster->done_user = user;
-    cluster->parts = 6;
+    /* what is removed, wipes, pools, the driver of lifted resources, orders, the timer */
+    cluster->stopping = (struct stopping){6, free, cluster, done, user};
     keeper_stop(cluster->keeper);
     listener_fini(&cluster->listener);
     rpc_server_close(cluster->server);
-    removed_fini(&cluster->removed, on_removed_over, cluster);
+    removed_fini(&cluster->removed, stopping_part, &cluster->stopping);
     wipes_fini(&cluster->wipes, on_wipes_closed);
     pools_fini(&cluster->pools, on_pools_closed);
     lift_driver_fini(&cluster->lift_driver, on_lift_driver_closed);
@@ -293,6 +275,6 @@ void cluster_stop(struct cluster *cluster, void (*done)(void *user), void *user)
     core_news_fini(&cluster->news);
     evictions_fini(&cluster->evictions);
     cluster_orders_fini(&cluster->orders, on_orders_closed);
-    uv_close((uv_handle_t *)&cluster->patience, on_patience_closed);
+    stopping_close(&cluster->stopping, (uv_handle_t *)&cluster->patience);
     facts_fini(&cluster->facts);
 }

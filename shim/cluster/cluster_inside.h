@@ -22,6 +22,7 @@
 #include "shim/rpc/keeper.h"
 #include "shim/rpc/listener.h"
 #include "shim/rpc/rpc.h"
+#include "shim/stopping.h"
 
 struct cluster {
     struct host *host;
@@ -49,9 +50,7 @@ struct cluster {
     bool told_reached;          /* so the core was told last */
     struct rivals rivals;
     struct cluster_state state;
-    unsigned parts; /* still to be stopped */
-    void (*done)(void *user);
-    void *done_user;
+    struct stopping stopping;
 };
 
 /* ---- cluster.c ---- */
