@@ -77,14 +77,12 @@ static const struct argp_option OPTIONS[] = {
      "Say how many microseconds [shutdown] of the settings may take, and exit", 0},
     {"verify-checkpoint", KEY_VERIFY, "FILE", 0,
      "Say whether FILE, a checkpoint that no daemon has open, or one as \"checkpoint export\" "
-     "wrote it, is "
-     "sound, and exit",
+     "wrote it, is sound, and exit",
      1},
     {"export-checkpoint", KEY_EXPORT, "FILE", 0, "Write what such a FILE has as JSON, and exit", 1},
     {"import-checkpoint", KEY_IMPORT, "FILE", 0,
-     "Make what such a FILE has the checkpoint in the state directory of the settings, all of it "
-     "or "
-     "nothing, and exit; the daemon must not run",
+     "Make what such a FILE has the checkpoint in the state directory of the settings, all of "
+     "it or nothing, and exit; the daemon must not run",
      1},
     {"dry-run", KEY_DRY_RUN, NULL, 0, "Of an import: only say what would be done", 1},
     {"output", 'o', "FORMAT", 0, "Of these: text, json or name", 1},

@@ -73,8 +73,8 @@ static void tell_over(struct ends *ends, const struct ending *ending)
                     NULL);
 }
 
-/* Where all have been told it is so again: what was in the making has ended, too, or the pod is
- * gone. */
+/* It is over, as `state` says. Who asked is told, unless all were before: then something was in the
+ * making, and has ended now, too, or the pod is gone. */
 static void end(struct ends *ends, struct ending *ending, enum ending_state state)
 {
     ending_set_state(ending, state);

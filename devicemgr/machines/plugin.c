@@ -31,7 +31,8 @@ static void store_stop(struct state *state, struct resource *resource)
 
 /* ---- two names at one socket: a plugin may have both, or has changed from one to the other ---- */
 
-/* Whether these are two whose plugins were dialled at one socket last; the other's was. */
+/* Whether the plugins of these two resources were dialled at the same socket last; `other`'s
+ * was dialled. */
 static bool share_socket(const struct resource *one, const struct resource *other)
 {
     const char *socket_name = one->endpoint.socket_name;

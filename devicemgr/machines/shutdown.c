@@ -242,9 +242,9 @@ static void make_groups(struct state *state)
     begin_group(state, 0);
 }
 
-/* Whether it comes to its end by then, and whatever of it comes to run yet: with what was sent, for
- * which a second more is no reason to send it anew, or as it was asked to. One of which nothing was
- * sent in the time that it was given then has that to come. */
+/* Whether the pod ends by `ends_ms` without being asked once more. What was sent ends at due_ms,
+ * and END_GRACE_MS_MIN more is no reason to send it anew. Where nothing was sent yet the time that
+ * it was given counts, as long as that is not over. */
 static bool comes_in_time(const struct state *state, const struct ending *ending,
                           const struct ending_ask *ask, uint64_t ends_ms)
 {

@@ -238,8 +238,9 @@ static bool may_be_taken_for_prepared(const struct claim *claim)
            claim->state == CLAIM_UNPREPARING;
 }
 
-/* One that is being prepared, or asked for, will be anew; one that no container was asked for with
- * is not meant, though a name be common to all of a driver's. */
+/* The driver is asked to prepare the claim anew. Not one that is being prepared, or asked for: that
+ * brings names by itself. Nor one that no container was asked for with: where a driver has one name
+ * for all that it gives, the name need not be this claim's. */
 static void prepare_anew(struct tasks *tasks, struct claim *claim, const char *cdi)
 {
     const struct task *busy = task_find(tasks, claim);

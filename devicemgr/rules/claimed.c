@@ -294,7 +294,8 @@ static const struct granted_device *next_running(const struct claim *claim, bool
     return NULL;
 }
 
-/* Whether the same comes before this one, which is such a device of the claim: both draw but once. */
+/* Whether the driver's claims have the same device before this one, which is among what they have as
+ * well: it is drawn once, however many have it. */
 static bool is_drawn_already(const struct claim *claim, const struct granted_device *device,
                              bool known)
 {

@@ -167,7 +167,8 @@ static bool add_no_schedule(void *user, const struct taint *taint)
     return true;
 }
 
-/* By whom the scheduler does not know: a pod that the kubelet has given it to, before. */
+/* Whether a pod has it of which the scheduler does not know: the kubelet gave it away before the
+ * resource was published. */
 static bool is_held(const struct said *said, const char *id)
 {
     const char *resource = said->resource->name;

@@ -147,9 +147,9 @@ static size_t nodes_shown(const struct state *state, const struct resource *reso
     return state_settings_of(state, resource->name)->dra ? 0 : device->nodes_len;
 }
 
-/* As it is; what is held is healthy to a kubelet that admits its pods again, and what the shim gave
- * away is unhealthy, or the kubelet gave it away as well; so is what the operator keeps back.
- * `mark` NULL: nobody has it. */
+/* What is held is healthy to a kubelet that admits its pods again, whatever the plugin says; what
+ * only the shim gave away, or is about to, is unhealthy; all else is as is_healthy() says. `mark`
+ * NULL: nobody has it. */
 static struct devicemgr_shown_device shown_as(const struct state *state,
                                               const struct resource *resource,
                                               const struct device *device, const struct mark *mark)

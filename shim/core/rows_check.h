@@ -13,9 +13,8 @@
 #define ROWS_FINDINGS_MAX 100
 
 #define ROWS_LOST_WORDS                                                                            \
-    "rows were lost, or come from another file, and the runtime has not been listed since: what "  \
-    "is "                                                                                          \
-    "there may not be all"
+    "rows were lost, or come from another file, and the runtime has not been listed since: "       \
+    "what is there may not be all"
 
 enum rows_finding_kind {
     ROWS_FINDING_FILE,   /* SQLite's word against the file */
