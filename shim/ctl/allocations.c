@@ -172,10 +172,8 @@ static bool run_allocations(const struct command_run *run, struct client_failure
     if (!who || strcmp(who, "shim") == 0 || strcmp(who, "kubelet") == 0 ||
         strcmp(who, "claim") == 0)
         return list_run(run, failure);
-    failure->code = RPC_INVALID_ARGUMENT;
-    snprintf(failure->words, sizeof failure->words,
-             "\"%.64s\" is none of those who choose: shim, kubelet, claim", who);
-    return false;
+    return client_fail(failure, RPC_INVALID_ARGUMENT,
+                       "\"%.64s\" is none of those who choose: shim, kubelet, claim", who);
 }
 
 const struct command allocations_command = {

@@ -1,7 +1,6 @@
 #include "shim/ctl/beside.h"
 
 #include <errno.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,20 +15,6 @@
 /* The status of a child that could not become it, as in a shell. */
 #define CANNOT_RUN 127
 
-static bool fail(struct client_failure *failure, int code, const char *format, ...)
-    __attribute__((format(printf, 3, 4)));
-
-static bool fail(struct client_failure *failure, int code, const char *format, ...)
-{
-    va_list args;
-
-    failure->code = code;
-    va_start(args, format);
-    vsnprintf(failure->words, sizeof failure->words, format, args);
-    va_end(args);
-    return false;
-}
-
 /* ---- what it is run with ---- */
 
 bool beside_find(char path[static PATH_MAX], const char *name, struct client_failure *failure)
@@ -39,13 +24,13 @@ bool beside_find(char path[static PATH_MAX], const char *name, struct client_fai
     char *slash;
 
     if (len < 0)
-        return fail(failure, RPC_UNKNOWN, "/proc/self/exe: %s", strerror(errno));
+        return client_fail(failure, RPC_UNKNOWN, "/proc/self/exe: %s", strerror(errno));
     path[len] = '\0';
     slash = strrchr(path, '/');
     memcpy(slash ? slash + 1 : path, name, bytes);
     if (access(path, X_OK) == 0)
         return true;
-    return fail(failure, RPC_UNKNOWN, "%s, which would do this: %s", path, strerror(errno));
+    return client_fail(failure, RPC_UNKNOWN, "%s, which would do this: %s", path, strerror(errno));
 }
 
 /* The program says so as well, but with one status for all. */
@@ -53,11 +38,11 @@ static bool judge_file(const char *path, struct client_failure *failure)
 {
     if (access(path, R_OK) == 0)
         return true;
-    return fail(failure,
-                errno == ENOENT   ? RPC_NOT_FOUND
-                : errno == EACCES ? RPC_PERMISSION_DENIED
-                                  : RPC_FAILED_PRECONDITION,
-                "%s: %s", path, strerror(errno));
+    return client_fail(failure,
+                       errno == ENOENT   ? RPC_NOT_FOUND
+                       : errno == EACCES ? RPC_PERMISSION_DENIED
+                                         : RPC_FAILED_PRECONDITION,
+                       "%s: %s", path, strerror(errno));
 }
 
 static char *option_of(const char *name, const char *value)
@@ -87,7 +72,8 @@ static char *stream_text(FILE *stream)
     char *text;
     long bytes;
 
-    if (fseek(stream, 0, SEEK_END) < 0 || (bytes = ftell(stream)) < 0 || fseek(stream, 0, SEEK_SET) < 0)
+    if (fseek(stream, 0, SEEK_END) < 0 || (bytes = ftell(stream)) < 0 ||
+        fseek(stream, 0, SEEK_SET) < 0)
         abort(); /* it is memory */
     text = must(malloc((size_t)bytes + 1));
     text[fread(text, 1, (size_t)bytes, stream)] = '\0';
@@ -133,8 +119,8 @@ static void take_words(char *words, bool failed, struct client_failure *failure)
     if (*words && last != words)
         fprintf(stderr, "%s\n", words);
     if (failed)
-        fail(failure, RPC_FAILED_PRECONDITION, "%s",
-             *last ? last : PROGRAM " has ended without a word");
+        client_fail(failure, RPC_FAILED_PRECONDITION, "%s",
+                    *last ? last : PROGRAM " has ended without a word");
 }
 
 char *beside_run(const struct command_run *run, const char *option, const char *file,
@@ -178,7 +164,7 @@ json_t *beside_ask(const struct command_run *run, const char *option, const char
     json_t *answer = text ? json_loads(text, 0, NULL) : NULL;
 
     if (text && !answer)
-        fail(failure, RPC_UNKNOWN, "what " PROGRAM " has answered is no JSON");
+        client_fail(failure, RPC_UNKNOWN, "what " PROGRAM " has answered is no JSON");
     free(text);
     return answer;
 }
@@ -187,6 +173,6 @@ bool beside_judge_config(const struct command_run *run, const char *file,
                          struct client_failure *failure)
 {
     return file || !command_given(run, "config") ||
-           fail(failure, RPC_INVALID_ARGUMENT,
-                "--config is for a file that is named: the daemon knows its own");
+           client_fail(failure, RPC_INVALID_ARGUMENT,
+                       "--config is for a file that is named: the daemon knows its own");
 }

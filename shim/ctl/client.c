@@ -1,5 +1,6 @@
 #include "shim/ctl/client.h"
 
+#include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -30,6 +31,17 @@ struct client {
     void *each_user;
     bool enough; /* it wants no more */
 };
+
+bool client_fail(struct client_failure *failure, int code, const char *format, ...)
+{
+    va_list args;
+
+    failure->code = code;
+    va_start(args, format);
+    vsnprintf(failure->words, sizeof failure->words, format, args);
+    va_end(args);
+    return false;
+}
 
 struct client *client_new(const char *path)
 {

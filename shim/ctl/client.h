@@ -22,6 +22,10 @@ struct client_failure {
     bool unanswered; /* the daemon was asked, and may do what it was asked for yet */
 };
 
+/* False, with `failure` saying so. */
+bool client_fail(struct client_failure *failure, int code, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
 struct client;
 
 /* Connects when it is first asked, and again after a connection was lost. `path` borrowed. NULL:

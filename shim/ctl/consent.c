@@ -6,13 +6,6 @@
 
 #include "shim/rpc/rpc.h"
 
-static bool refuse(struct client_failure *failure, int code, const char *words)
-{
-    failure->code = code;
-    snprintf(failure->words, sizeof failure->words, "%s", words);
-    return false;
-}
-
 bool consent_given(const struct command_run *run, const char *plan, const char *question,
                    struct client_failure *failure)
 {
@@ -23,11 +16,11 @@ bool consent_given(const struct command_run *run, const char *plan, const char *
     if (command_given(run, "yes"))
         return true;
     if (!isatty(STDIN_FILENO) || !isatty(STDERR_FILENO))
-        return refuse(failure, RPC_INVALID_ARGUMENT,
-                      "nothing is changed without --yes; --dry-run says what would be done");
+        return client_fail(failure, RPC_INVALID_ARGUMENT,
+                           "nothing is changed without --yes; --dry-run says what would be done");
     client_rest(run->client);
     fprintf(stderr, "%s%s [y/N] ", plan, question);
     yes = getline(&line, &size, stdin) > 0 && (line[0] == 'y' || line[0] == 'Y');
     free(line);
-    return yes || refuse(failure, RPC_ABORTED, "nothing has changed");
+    return yes || client_fail(failure, RPC_ABORTED, "nothing has changed");
 }

@@ -33,24 +33,16 @@ static bool read_class(const struct command_run *run, struct deviceclass *class,
     *class = (struct deviceclass){.resource = run->arguments[0],
                                   .extended = command_given(run, "extended"),
                                   .template = command_given(run, "template")};
-    failure->code = RPC_INVALID_ARGUMENT;
-    if (!resource_name_valid(class->resource)) {
-        snprintf(failure->words, sizeof failure->words, "\"%.300s\" is no resource's name",
-                 class->resource);
-        return false;
-    }
-    if (name && !kube_name_is_dns_subdomain(name, strlen(name))) {
-        snprintf(failure->words, sizeof failure->words,
-                 "\"%.300s\" is no name of a DeviceClass: a DNS subdomain", name);
-        return false;
-    }
-    if (!lifted_name_attribute(class->resource, attribute)) {
-        snprintf(
-            failure->words, sizeof failure->words,
-            "the resource's name is too long to be an attribute of its devices; select them by "
-            "one of [[resource.attribute]]");
-        return false;
-    }
+    if (!resource_name_valid(class->resource))
+        return client_fail(failure, RPC_INVALID_ARGUMENT, "\"%.300s\" is no resource's name",
+                           class->resource);
+    if (name && !kube_name_is_dns_subdomain(name, strlen(name)))
+        return client_fail(failure, RPC_INVALID_ARGUMENT,
+                           "\"%.300s\" is no name of a DeviceClass: a DNS subdomain", name);
+    if (!lifted_name_attribute(class->resource, attribute))
+        return client_fail(failure, RPC_INVALID_ARGUMENT,
+                           "the resource's name is too long to be an attribute of its devices; "
+                           "select them by one of [[resource.attribute]]");
     if (name)
         snprintf(class->name, sizeof class->name, "%s", name);
     else

@@ -6,13 +6,6 @@
 #include "shim/must.h"
 #include "shim/rpc/rpc.h"
 
-static bool misused(struct client_failure *failure, const char *words)
-{
-    failure->code = RPC_INVALID_ARGUMENT;
-    snprintf(failure->words, sizeof failure->words, "%s", words);
-    return false;
-}
-
 /* False: the command line makes no sense. */
 static bool read_options(const struct command_run *run, Control__V1__EndRequest *request,
                          struct client_failure *failure)
@@ -26,9 +19,10 @@ static bool read_options(const struct command_run *run, Control__V1__EndRequest 
     if (reason)
         request->reason = (char *)(uintptr_t)reason;
     if (request->cancel && (grace || reason || request->here))
-        return misused(failure, "--cancel goes with none of --grace, --here, --reason");
+        return client_fail(failure, RPC_INVALID_ARGUMENT,
+                           "--cancel goes with none of --grace, --here, --reason");
     if (grace && (!show_duration_parse(grace, &request->grace_ms) || request->grace_ms == 0))
-        return misused(failure, "--grace is no duration: 10s, 2m, 1h30m");
+        return client_fail(failure, RPC_INVALID_ARGUMENT, "--grace is no duration: 10s, 2m, 1h30m");
     return true;
 }
 

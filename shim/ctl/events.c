@@ -211,12 +211,9 @@ static bool request_of(const struct command_run *run, Control__V1__EventsRequest
     if (pod)
         request->pod = (char *)(uintptr_t)pod;
     request->follow = command_given(run, "follow") != NULL;
-    failure->code = RPC_INVALID_ARGUMENT;
-    if (since && (!show_duration_parse(since, &request->since_ms) || request->since_ms == 0)) {
-        snprintf(failure->words, sizeof failure->words,
-                 "--since %.64s is no duration: 90s, 15m, 2h, 1d", since);
-        return false;
-    }
+    if (since && (!show_duration_parse(since, &request->since_ms) || request->since_ms == 0))
+        return client_fail(failure, RPC_INVALID_ARGUMENT,
+                           "--since %.64s is no duration: 90s, 15m, 2h, 1d", since);
     return true;
 }
 

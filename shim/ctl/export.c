@@ -78,9 +78,7 @@ static bool write_file(const char *path, const json_t *all, struct client_failur
         return true;
     if (fd >= 0)
         unlink(path);
-    failure->code = RPC_UNKNOWN;
-    snprintf(failure->words, sizeof failure->words, "%s: %s", path, strerror(-err));
-    return false;
+    return client_fail(failure, RPC_UNKNOWN, "%s: %s", path, strerror(-err));
 }
 
 static bool run_export(const struct command_run *run, struct client_failure *failure)

@@ -147,11 +147,8 @@ bool list_run(const struct command_run *run, struct client_failure *failure)
     make_request(run, &request);
     done = read_all(run, list, &request, &pages, failure) &&
            (!list->behind || read_all(run, list->behind, &request, &behind, failure));
-    if (done && names_some(&request) && list->none && is_empty(&pages) && is_empty(&behind)) {
-        failure->code = RPC_NOT_FOUND;
-        snprintf(failure->words, sizeof failure->words, "%s", list->none);
-        done = false;
-    }
+    if (done && names_some(&request) && list->none && is_empty(&pages) && is_empty(&behind))
+        done = client_fail(failure, RPC_NOT_FOUND, "%s", list->none);
     if (done)
         show_pages(run, list, &pages, &behind);
     pages_fini(&pages);

@@ -43,17 +43,15 @@ static bool become(const struct command_run *run, char *verb, struct client_fail
 {
     char path[PATH_MAX], *argv[2 * COMMAND_OPTIONS_MAX + 3] = {path};
 
-    failure->code = RPC_INVALID_ARGUMENT;
-    snprintf(failure->words, sizeof failure->words, "%s has no other output than its words",
-             run->command->name);
-    if (run->show.format != SHOW_TABLE || !beside_find(path, SCRIPT, failure))
+    if (run->show.format != SHOW_TABLE)
+        return client_fail(failure, RPC_INVALID_ARGUMENT, "%s has no other output than its words",
+                           run->command->name);
+    if (!beside_find(path, SCRIPT, failure))
         return false;
     collect(run, verb, argv);
     signal(SIGPIPE, SIG_DFL); /* what is ignored stays so in a program that is executed */
     execv(path, argv);
-    failure->code = RPC_UNKNOWN;
-    snprintf(failure->words, sizeof failure->words, "%.400s: %s", path, strerror(errno));
-    return false;
+    return client_fail(failure, RPC_UNKNOWN, "%.400s: %s", path, strerror(errno));
 }
 
 static bool run_enable(const struct command_run *run, struct client_failure *failure)

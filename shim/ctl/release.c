@@ -135,13 +135,6 @@ static void tell(const struct show *show, const Control__V1__ReleaseResponse *pl
 
 /* ---- the command ---- */
 
-static bool refuse(struct client_failure *failure, int code, const char *words)
-{
-    failure->code = code;
-    snprintf(failure->words, sizeof failure->words, "%s", words);
-    return false;
-}
-
 static bool carry_out(const struct command_run *run, const Control__V1__ReleaseResponse *plan,
                       struct client_failure *failure)
 {
@@ -150,13 +143,13 @@ static bool carry_out(const struct command_run *run, const Control__V1__ReleaseR
     bool yes;
 
     if (plan->n_rows == 0)
-        return refuse(failure, RPC_NOT_FOUND, "the pod has no devices any more");
+        return client_fail(failure, RPC_NOT_FOUND, "the pod has no devices any more");
     if (command_given(run, "dry-run")) {
         tell(&run->show, plan, NULL);
         return true;
     }
     if (plan->refused[0])
-        return refuse(failure, RPC_FAILED_PRECONDITION, plan->refused);
+        return client_fail(failure, RPC_FAILED_PRECONDITION, "%s", plan->refused);
     text = plan_text(plan);
     yes = consent_given(run, text, "Take these from the pod?", failure);
     free(text);

@@ -43,9 +43,8 @@ static bool steer(const struct command_run *run, Control__V1__SteerRequest *requ
 /* False. */
 static bool no_duration(const char *text, struct client_failure *failure)
 {
-    failure->code = RPC_INVALID_ARGUMENT;
-    snprintf(failure->words, sizeof failure->words, "\"%s\" is no duration: 90s, 15m, 2h30m", text);
-    return false;
+    return client_fail(failure, RPC_INVALID_ARGUMENT, "\"%s\" is no duration: 90s, 15m, 2h30m",
+                       text);
 }
 
 static bool of_devices(const struct command_run *run, Control__V1__SteerRequest__What what,

@@ -177,13 +177,6 @@ static void name_it(char out[static NAME_BYTES_MAX])
     snprintf(out, NAME_BYTES_MAX, "cri-device-shim-%.30s-%s", host, when);
 }
 
-static bool fail(struct client_failure *failure, const char *path, const char *words)
-{
-    failure->code = RPC_UNKNOWN;
-    snprintf(failure->words, sizeof failure->words, "%s: %s", path, words);
-    return false;
-}
-
 static bool run(const struct command_run *command_run, struct client_failure *failure)
 {
     struct support support = {.run = command_run};
@@ -196,14 +189,14 @@ static bool run(const struct command_run *command_run, struct client_failure *fa
         path = command_run->arguments[0];
     support.archive = archive_new(path, name);
     if (!support.archive)
-        return fail(failure, path, strerror(errno));
+        return client_fail(failure, RPC_UNKNOWN, "%s: %s", path, strerror(errno));
     take_care_of(path);
     put_commands(&support);
     client_rest(command_run->client); /* a journal takes its time */
     put_machine(&support);
     if (archive_finish(support.archive) < 0) {
         unlink(path);
-        return fail(failure, path, "it could not be written");
+        return client_fail(failure, RPC_UNKNOWN, "%s: %s", path, "it could not be written");
     }
     unfinished = NULL;
     if (command_run->show.format == SHOW_JSON) {
