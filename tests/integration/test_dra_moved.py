@@ -242,6 +242,28 @@ def test_what_waits_is_asked_there(shim, bridge, kubelet, make_driver, make_dire
     wait_until(lambda: ctl_json(shim, "claims")["items"] == [], "the kubelet has all of it")
 
 
+@pytest.mark.parametrize("restarted", ["shim", "bridge"])
+def test_what_is_asked_there_outlives_a_restart(shim, bridge, kubelet, make_driver, make_direct, restarted):
+    """Also if that takes longer than one that is only away has to come back (STAND_INS_SETTLE_MS)."""
+    goes_on = threading.Event()
+    ours = make_driver()
+    kubelet.wait_registered(GPU)
+    ours.stop()
+    asked = kubelet.begin(GPU, "NodePrepareResources", [claim("c-1")])
+    direct = make_direct(ours)
+    devices = direct.on_prepare
+    direct.on_prepare = lambda one: goes_on.wait(30) and devices(one)
+    direct.start()
+    wait_until(lambda: direct.calls, "it is asked there")
+    one = {"shim": shim, "bridge": bridge}[restarted]
+    one.kill()
+    one.start()
+    with pytest.raises(grpc.FutureTimeoutError):
+        asked.result(timeout=12)
+    goes_on.set()
+    assert asked.result().claims["c-1"].devices
+
+
 def test_a_socket_that_nobody_serves_says_nothing(shim, bridge, kubelet, make_driver, make_direct, closing):
     """A driver that has died there has left it; and others are asked only while a driver is away."""
     csi = closing(Registrar(kubelet.registry / "csi-reg.sock", "CSIPlugin", "csi.example.com"))

@@ -202,10 +202,11 @@ static void withdraw_gone(struct stand_ins *stand_ins,
     }
 }
 
+/* One that has moved goes when it is handed over. */
 static void withdraw_unconfirmed(struct stand_ins *stand_ins)
 {
     for (size_t i = stand_ins->len; i-- > 0;) {
-        if (!stand_ins->confirmed[i]) {
+        if (!stand_ins->confirmed[i] && !stand_ins->moved_ms[i]) {
             forget_health(stand_ins, i);
             withdraw(stand_ins, i, "it has not come back");
         }
