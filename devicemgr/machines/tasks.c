@@ -336,11 +336,21 @@ void tasks_allocation(struct tasks *tasks, const char *uid, bool allocated,
 
 /* ---- drivers ---- */
 
+/* What it may have unprepared under who uses it, and could not be asked to prepare anew: it was away
+ * for too long, or an earlier process has ended. The kubelet takes it for prepared. */
+static void renew(struct tasks *tasks, struct claim *claim)
+{
+    if (claim->state == CLAIM_UNPREPARING && !claim->moved && !task_find(tasks, claim))
+        task_users_renew(tasks, ensure(tasks, claim));
+}
+
 void tasks_driver_came(struct tasks *tasks, const char *driver)
 {
     const struct claims_of *of = claims_of(&tasks->state->claims, driver);
     struct claim *claim = of ? of->first : NULL;
 
+    for (struct claim *c = claim; c; c = c->next)
+        renew(tasks, c);
     for (struct claim *c = claim; c; c = c->next) {
         struct task *task = task_edit(tasks, c);
 

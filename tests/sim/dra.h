@@ -297,6 +297,7 @@ void dra_judge(struct world *w, const struct dra_asked *asked,
 void dra_judge_drain(struct world *w);
 /* The store's rows are lost while the shim knows what they say. */
 void dra_judge_store_reset(struct world *w);
+void dra_judge_shim_started(struct world *w);
 /* A driver is called. */
 void dra_judge_call(struct world *w, const struct dra_op *op);
 

@@ -466,6 +466,39 @@ static void so_does_one_whose_driver_fails_it(void **state)
     }
 }
 
+/* However long that is away: nobody else asks for it. */
+static void so_does_one_whose_driver_is_away_for_long(void **state)
+{
+    struct world *w = *state;
+
+    c1_being_unprepared_under_u1(w);
+    claim_cancelled(w, 6);
+    driver_lost(w, 1, "crashed");
+    pass(w, CLAIM_HOLD_MS);
+    driver_connected(w, 1);
+    expect_stored(w, "commit claim c1 *");
+    expect(w, "prepare c1 *");
+    claim_answered(w, "gpu-0");
+    expect_stored(w, "commit claim c1 *");
+    driver_lost(w, 1, "closed");
+    driver_connected(w, 1);
+    expect_nothing(w);
+}
+
+static void but_none_that_has_ended_by_then(void **state)
+{
+    struct world *w = *state;
+
+    c1_being_unprepared_under_u1(w);
+    claim_cancelled(w, 6);
+    driver_lost(w, 1, "crashed");
+    pass(w, CLAIM_HOLD_MS);
+    sandbox_stopped(w, "s-u1");
+    expect_stored(w, "commit claim c1 *");
+    driver_connected(w, 1);
+    expect_nothing(w);
+}
+
 /* A kubelet that asks for that itself, behind it, has its answer. */
 static void nor_is_it_prepared_twice_then(void **state)
 {
@@ -627,6 +660,8 @@ int main(void)
         CLAIMS_TEST(so_does_one_while_the_driver_is_at_it),
         CLAIMS_TEST(so_does_one_whose_driver_dies_of_it),
         CLAIMS_TEST(so_does_one_whose_driver_fails_it),
+        CLAIMS_TEST(so_does_one_whose_driver_is_away_for_long),
+        CLAIMS_TEST(but_none_that_has_ended_by_then),
         CLAIMS_TEST(nor_is_it_prepared_twice_then),
         CLAIMS_TEST(nor_is_what_is_stored_put_off_then),
         CLAIMS_TEST(what_is_owed_is_looked_up_if_a_container_was_made_with_it_since),
