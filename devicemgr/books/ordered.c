@@ -44,6 +44,8 @@ void ordered_restored(struct state *state)
     {
         if (order->kind == ORDER_GRACE && !resources_find(state->resources, order->resource))
             drop(state, order);
+        else if (order->anew)
+            dirty_touch_order(state, order); /* once in a boot, not with each restart in it */
     }
 }
 

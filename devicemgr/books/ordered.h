@@ -17,7 +17,8 @@ struct state;
 void ordered_changed(struct state *state, const char *resource);
 /* The commit that carried it is over. */
 void ordered_committed(struct state *state, struct order *order, bool durable);
-/* All rows are in: what was set of a grace period that is under way no more is over. */
+/* All rows are in: what was set of a grace period that is under way no more is over, and of a taint
+ * whose time has begun anew that is stored. */
 void ordered_restored(struct state *state);
 
 /* What is set of the grace period under way, and in force; NULL: nothing. */

@@ -388,6 +388,8 @@ int record_restore_order(struct orders *orders, uint64_t now_ms, const char *boo
     int result = -1;
 
     if (row && order_row_valid(orders, row, record, &kind)) {
+        /* in another boot its time begins anew, as that of a grace period */
+        bool anew = !same_boot(row->boot_id, boot_id) || row->set_ms > now_ms;
         const struct order_words words = {
             .reason = row->reason,
             .at_s = row->at_s,
@@ -395,12 +397,12 @@ int record_restore_order(struct orders *orders, uint64_t now_ms, const char *boo
             .over = row->over,
             .value = kind == ORDER_TAINT ? row->value : NULL,
             .for_ms = row->for_ms,
-            /* in another boot its time begins anew, as that of a grace period */
-            .set_ms =
-                same_boot(row->boot_id, boot_id) && row->set_ms <= now_ms ? row->set_ms : now_ms,
+            .set_ms = anew ? now_ms : row->set_ms,
         };
+        struct order *order = orders_restore(orders, kind, row->resource, row->id, &words);
 
-        orders_restore(orders, kind, row->resource, row->id, &words)->stored = true;
+        order->stored = true;
+        order->anew = anew && kind == ORDER_TAINT;
         result = 0;
     }
     checkpoint__v1__order__free_unpacked(row, NULL);

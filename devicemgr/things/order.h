@@ -48,7 +48,7 @@ struct order_words {
     uint64_t set_ms;  /* that is, on the core's clock */
 };
 
-/* Written by order.c alone, but for `stored`. */
+/* Written by order.c alone, but for `stored` and `anew`. */
 struct order {
     enum order_kind kind;
     char *resource;
@@ -61,6 +61,7 @@ struct order {
     struct order_words *before; /* SETTING: what was set before; NULL: nothing was */
     uint64_t commit;            /* SETTING, ENDING: which carries it; 0: none yet */
     bool stored;                /* the store may have a row of it; checkpoint.c's */
+    bool anew;                  /* of a row of an earlier boot: its time began with its restoring */
     char *key;
     size_t key_bytes;
     UT_hash_handle hh;

@@ -702,6 +702,39 @@ static void how_long_it_is_tolerated_outlives_a_restart(void **state)
     w->tolerations = NULL;
 }
 
+static void goes_on_with_u1(struct world *w)
+{
+    world_restart(w);
+    runtime_listed(w, "u1/main");
+    settle(w);
+}
+
+/* An operator's taint begins anew with a boot, and not with each restart in it. */
+static void in_another_boot_it_begins_anew_once(void **state)
+{
+    struct world *w = *state;
+
+    w->tolerations = A_MINUTE;
+    u1_has_g0(w, "g0 g1");
+    taint_of(w, GPU, "g0");
+    settle(w);
+    w->settings.boot_id = "another";
+    goes_on_with_u1(w);
+    pass(w, 40000);
+    settle(w);
+    goes_on_with_u1(w);
+    pass(w, 19999);
+    settle(w);
+    assert_false(is_asked(w, "u1"));
+    pass(w, 1);
+    settle(w);
+    assert_true(is_asked(w, "u1"));
+    goes_on_with_u1(w);
+    assert_true(is_asked(w, "u1"));
+    assert_int_equal(w->mgr->evicts.taken_back, 0);
+    w->tolerations = NULL;
+}
+
 /* ---- claims ---- */
 
 /* "u0" to "uN-1" are here, but for each third: every ninth pod is not known, every other ninth has
@@ -1843,6 +1876,7 @@ int main(void)
         TEST(settings_that_evict_for_health_no_more_spare_them, evict_setup),
         TEST(what_was_unhealthy_is_so_after_a_restart, evict_setup),
         TEST(how_long_it_is_tolerated_outlives_a_restart, evict_setup),
+        TEST(in_another_boot_it_begins_anew_once, evict_setup),
         TEST(all_but_stale_holders_go_each_once, claim_setup),
         TEST(what_the_cluster_evicts_is_not_evicted_twice, claim_setup),
         TEST(what_it_does_not_see_is, claim_setup),
