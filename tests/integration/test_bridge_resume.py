@@ -123,7 +123,7 @@ def test_what_is_asked_while_it_is_away_is_answered(bridge, kubelet):
               for name in ("g0", "g1")]
     for one in asking:
         one.start()
-    time.sleep(0.2)
+    time.sleep(0.2)  # nobody answers meanwhile
     assert not answers
     bridge.start()
     for one in asking:
@@ -154,7 +154,7 @@ def test_without_a_daemon_the_last_list_stays(bridge, feed, kubelet):
     feed.stop()
     bridge.start()
     assert tokens_of(allocate(kubelet, "g0")) == [["g0"]]
-    time.sleep(0.5)
+    time.sleep(0.5)  # no list comes without the daemon
     assert len(kubelet.of("list")) == 2
     nothing_broke(kubelet)
 
@@ -270,7 +270,7 @@ def test_a_stream_that_never_came_is_registered_anew(directory, closing, feed, m
     bridge.start()
     kubelet.wait("options", GPU)
     wait_until(bridge.snapshot.exists, "the snapshot")
-    time.sleep(0.1)
+    time.sleep(0.1)  # the kubelet has answered Register by now, and asks for no list
     bridge.kill()
     kubelet.watches = True
     bridge.start()
