@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #define uthash_fatal(message) abort()
@@ -157,6 +158,13 @@ int fd_store_take(struct fd_store *store, const char *prefix, const char **name)
 bool fd_store_has(const struct fd_store *store, const char *prefix)
 {
     return find(store, prefix) != NULL;
+}
+
+bool fd_store_is_socket(int fd)
+{
+    struct stat st;
+
+    return fstat(fd, &st) == 0 && S_ISSOCK(st.st_mode);
 }
 
 static bool option_is(int fd, int option, int wanted)

@@ -61,6 +61,9 @@ int fd_store_take(struct fd_store *store, const char *prefix, const char **name)
 /* Whether there is such a one, which is not taken. */
 bool fd_store_has(const struct fd_store *store, const char *prefix);
 
+/* Whether it is a socket: to tell the descriptors of one name apart as far as that can be. */
+bool fd_store_is_socket(int fd);
+
 /* The first listening unix stream socket of a socket unit's that was handed over: the caller's from
  * now on. -1: none. */
 int fd_store_take_socket(struct fd_store *store) __attribute__((warn_unused_result));

@@ -6,7 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "shim/bridge/kept_inside.h"
@@ -285,13 +284,6 @@ int kept_connection_new(const struct kept_service *service, int fd,
     return err;
 }
 
-static bool is_socket(int fd)
-{
-    struct stat st;
-
-    return fstat(fd, &st) == 0 && S_ISSOCK(st.st_mode);
-}
-
 static void prefix_of(const char *name, char prefix[FD_STORE_NAME_BYTES_MAX + 1])
 {
     snprintf(prefix, FD_STORE_NAME_BYTES_MAX + 1, KEPT_CONNECTIONS "%s/", name);
@@ -318,8 +310,8 @@ static const char *take(const struct kept_service *service, int fds[KEPT_DESCRIP
     if (first < 0)
         return NULL;
     second = fd_store_take(service->store, name, NULL);
-    fds[KEPT_SOCKET] = is_socket(first) ? first : second;
-    fds[KEPT_MEMORY] = is_socket(first) ? second : first;
+    fds[KEPT_SOCKET] = fd_store_is_socket(first) ? first : second;
+    fds[KEPT_MEMORY] = fd_store_is_socket(first) ? second : first;
     return name;
 }
 

@@ -15,11 +15,12 @@
 
 #include "cri-proto/bridge_v1.pb-c.h"
 #include "shim/kubelet/advertised.h"
+#include "shim/kubelet/open_streams.h"
 #include "shim/kubelet/taken.h"
 #include "shim/rpc/rpc.h"
 
-/* Open Watches. One bridge has one; a few more for an upgrade and for whoever looks on. */
-#define WATCHERS_STREAMS_MAX 16
+/* Open Watches, of which there are as many as of what else is open. */
+#define WATCHERS_STREAMS_MAX OPEN_STREAMS_MAX
 /* What a report may name: as many as there can be, of the length a name may have (253 + 1 + 63). */
 #define WATCHERS_REPORTS_MAX 1024
 #define WATCHERS_NAME_BYTES_MAX 317

@@ -5,7 +5,6 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "shim/boot_clock.h"
@@ -34,7 +33,7 @@ void kept_init(struct kept *kept, struct fd_store *store, const int sockets[2])
     if (!kept->journal)
         return;
     /* Those of processes before this one have other names: they were made sooner. */
-    snprintf(kept->name, sizeof kept->name, KEPT_CONNECTIONS "%" PRIu64 "-%u/", boot_now_ms(),
+    snprintf(kept->name, sizeof kept->name, KEPT_RELAYED "%" PRIu64 "-%u/", boot_now_ms(),
              number++);
     kept_tell(kept, sockets);
 }
@@ -68,13 +67,6 @@ void kept_leave(struct kept *kept)
 
 /* ---- of the process before ---- */
 
-static bool is_socket(int fd)
-{
-    struct stat st;
-
-    return fstat(fd, &st) == 0 && S_ISSOCK(st.st_mode);
-}
-
 /* Takes all that was handed over under the name of the first; how many, PARTS at most. */
 static int take_parts(struct fd_store *store, const char *name, int fds[PARTS])
 {
@@ -89,7 +81,7 @@ static int take_parts(struct fd_store *store, const char *name, int fds[PARTS])
 static int open_parts(struct kept *kept, int fds[PARTS])
 {
     for (int i = 0; i < PARTS - 1; i++) {
-        if (!is_socket(fds[i])) {
+        if (!fd_store_is_socket(fds[i])) {
             int memory = fds[i];
 
             fds[i] = fds[PARTS - 1];
@@ -122,7 +114,7 @@ bool kept_take(struct kept *kept, struct fd_store *store)
     const char *name;
     int fds[PARTS], n;
 
-    while ((fds[0] = fd_store_take(store, KEPT_CONNECTIONS, &name)) >= 0) {
+    while ((fds[0] = fd_store_take(store, KEPT_RELAYED, &name)) >= 0) {
         *kept = (struct kept){.store = store};
         snprintf(kept->name, sizeof kept->name, "%s", name);
         n = take_parts(store, name, fds);

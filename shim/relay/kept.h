@@ -11,7 +11,7 @@
 #include "shim/relay/journal.h"
 
 /* What all such names in the store begin with. */
-#define KEPT_CONNECTIONS "relayed/"
+#define KEPT_RELAYED "relayed/"
 #define KEPT_NAME_BYTES_MAX 64
 
 /* In each program that goes on with connections that this one leaves (shim/program.h): moved ones

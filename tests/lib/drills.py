@@ -12,8 +12,9 @@ import collections
 import dataclasses
 import json
 import random
-import threading
 import time
+
+from timed_plan import play_plan
 
 _ARRIVE_S = 1.5  # in which a round's pods come, and in which it strikes
 _PODS = 6        # of a round
@@ -64,7 +65,9 @@ def _round(cluster, strike, manifest, rng, prefix, outcome):
     plan += [(rng.uniform(0, _ARRIVE_S), lambda name=name: cluster.create(manifest(
         name, {"hook": True}))) for name in staying]
     plan.append((rng.uniform(0, _ARRIVE_S), strike))
-    play(plan)
+    raised = []
+    play_plan(plan, raised)
+    assert not raised, raised[0]
     seen = cluster.wait_each({**dict.fromkeys(ending, lambda one: one.over),
                               **dict.fromkeys(staying, lambda one: one.running or one.over)})
     outcome.pods += len(seen)
@@ -80,27 +83,6 @@ def _round(cluster, strike, manifest, rng, prefix, outcome):
         if cluster.hooks_of(one.name) < starts:
             outcome.hookless.append(one.name)
     cluster.remove_all()
-
-
-def play(plan):
-    """Each (seconds from now, function) in a thread of its own; raises what any of them raised."""
-    errors = []
-
-    def run(at, what):
-        time.sleep(max(0, began + at - time.monotonic()))
-        try:
-            what()
-        except BaseException as error:  # a thread's end must not go unseen
-            errors.append(error)
-
-    began = time.monotonic()
-    threads = [threading.Thread(target=run, args=one) for one in plan]
-    for one in threads:
-        one.start()
-    for one in threads:
-        one.join()
-    if errors:
-        raise errors[0]
 
 
 def kill_pause(cluster, name):
