@@ -15,6 +15,8 @@ add_library(shim_ctl STATIC
     ${CMAKE_CURRENT_LIST_DIR}/deviceclass.c
     ${CMAKE_CURRENT_LIST_DIR}/devices.c
     ${CMAKE_CURRENT_LIST_DIR}/drivers.c
+    ${CMAKE_CURRENT_LIST_DIR}/end.c
+    ${CMAKE_CURRENT_LIST_DIR}/endings.c
     ${CMAKE_CURRENT_LIST_DIR}/events.c
     ${CMAKE_CURRENT_LIST_DIR}/export.c
     ${CMAKE_CURRENT_LIST_DIR}/help.c
@@ -22,15 +24,13 @@ add_library(shim_ctl STATIC
     ${CMAKE_CURRENT_LIST_DIR}/list.c
     ${CMAKE_CURRENT_LIST_DIR}/log_level.c
     ${CMAKE_CURRENT_LIST_DIR}/node.c
+    ${CMAKE_CURRENT_LIST_DIR}/orders.c
     ${CMAKE_CURRENT_LIST_DIR}/pods.c
-    ${CMAKE_CURRENT_LIST_DIR}/end.c
-    ${CMAKE_CURRENT_LIST_DIR}/endings.c
     ${CMAKE_CURRENT_LIST_DIR}/release.c
     ${CMAKE_CURRENT_LIST_DIR}/reload.c
     ${CMAKE_CURRENT_LIST_DIR}/resources.c
     ${CMAKE_CURRENT_LIST_DIR}/show.c
     ${CMAKE_CURRENT_LIST_DIR}/status.c
-    ${CMAKE_CURRENT_LIST_DIR}/orders.c
     ${CMAKE_CURRENT_LIST_DIR}/steer.c
     ${CMAKE_CURRENT_LIST_DIR}/support.c
     ${CMAKE_CURRENT_LIST_DIR}/table.c

@@ -7,4 +7,4 @@ add_library(shim_dra STATIC
     ${CMAKE_CURRENT_LIST_DIR}/services.c)
 target_link_libraries(shim_dra
     PUBLIC PkgConfig::LIBUV cri_proto
-    PRIVATE cri_fields PkgConfig::JANSSON shim_plugins shim_rpc shim_warnings)
+    PRIVATE cri_fields cri_names PkgConfig::JANSSON shim_log shim_plugins shim_rpc shim_warnings)
