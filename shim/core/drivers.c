@@ -20,6 +20,9 @@
 #include "shim/stopping.h"
 
 #define REFUSAL_BYTES_MAX (SERVICES_WORDS_BYTES_MAX + 512)
+/* At the start all are away, for a moment: those that are here are to be known before others are
+ * asked, or one that is at both would count as moved. */
+#define FIRST_ASK_MS 1000
 
 /* A registration of a driver that is not over. */
 struct instance {
@@ -405,7 +408,8 @@ struct drivers *drivers_start(struct host *host)
     drivers->registry = registry_start(host->loop, config->registry_dir,
                                        config->kubelet_registry_dir, &REGISTRY_OPS, drivers);
     drivers->elsewhere =
-        elsewhere_start(host->loop, config->kubelet_registry_dir, &ELSEWHERE_OPS, drivers);
+        elsewhere_start(host->loop, config->kubelet_registry_dir, uv_now(host->loop) + FIRST_ASK_MS,
+                        &ELSEWHERE_OPS, drivers);
     return drivers;
 }
 

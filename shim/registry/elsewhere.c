@@ -26,6 +26,7 @@ struct other {
 struct elsewhere {
     uv_loop_t *loop;
     const char *directory;
+    uint64_t from_ms; /* nobody is asked before, the loop's time */
     const struct elsewhere_ops *ops;
     void *user;
     struct sockets *sockets; /* NULL: nobody has ever asked */
@@ -135,10 +136,12 @@ static void on_turn(uv_timer_t *timer)
 
 void elsewhere_ask(struct elsewhere *e, bool ask)
 {
+    uint64_t now_ms = uv_now(e->loop);
+
     if (!*e->directory || ask == e->asks)
         return;
     e->asks = ask;
-    uv_timer_start(&e->timer, on_turn, 0, 0);
+    uv_timer_start(&e->timer, on_turn, now_ms < e->from_ms ? e->from_ms - now_ms : 0, 0);
 }
 
 void elsewhere_known(struct elsewhere *e, const char *name)
@@ -156,13 +159,14 @@ void elsewhere_known(struct elsewhere *e, const char *name)
 
 /* ---- life ---- */
 
-struct elsewhere *elsewhere_start(uv_loop_t *loop, const char *directory,
+struct elsewhere *elsewhere_start(uv_loop_t *loop, const char *directory, uint64_t from_ms,
                                   const struct elsewhere_ops *ops, void *user)
 {
     struct elsewhere *e = must(calloc(1, sizeof *e));
 
     e->loop = loop;
     e->directory = directory;
+    e->from_ms = from_ms;
     e->ops = ops;
     e->user = user;
     LIST_INIT(&e->others);

@@ -34,8 +34,8 @@ struct elsewhere_ops {
 };
 
 /* `directory` is the kubelet's, which makes it; "": none is. It, `ops` and `user` are borrowed
- * until the end. Nobody is asked yet. */
-struct elsewhere *elsewhere_start(uv_loop_t *loop, const char *directory,
+ * until the end. Nobody is asked yet, nor before `from_ms`, the loop's time. */
+struct elsewhere *elsewhere_start(uv_loop_t *loop, const char *directory, uint64_t from_ms,
                                   const struct elsewhere_ops *ops, void *user);
 
 /* Whether they are to be asked, from the loop's next turn on. Each time that it is so anew, all

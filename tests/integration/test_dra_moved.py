@@ -7,6 +7,7 @@ import os
 import signal
 import socket
 import threading
+import time
 
 import grpc
 import pytest
@@ -240,6 +241,23 @@ def test_what_waits_is_asked_there(shim, bridge, kubelet, make_driver, make_dire
     assert sorted(uid for _service, _method, uid in direct.calls) == ["c-1", "c-2"]
     wait_taken(kubelet, direct)
     wait_until(lambda: ctl_json(shim, "claims")["items"] == [], "the kubelet has all of it")
+
+
+def test_one_that_is_at_both_is_ours_over_a_restart(shim, bridge, kubelet, make_driver, make_direct):
+    """It is away for nobody but the daemon that has just begun."""
+    ours = make_driver()
+    kubelet.wait_registered(GPU)
+    kubelet.prepare(GPU, [claim("c-1")])
+    direct = make_direct(ours, instance="direct")
+    direct.start()
+    direct.wait_registered()
+    info = ours.registrar.info
+    ours.registrar.on_info = lambda _request, _context: time.sleep(0.2) or info  # it is the later one for sure
+    shim.kill()
+    shim.start()
+    wait_until(lambda: row(shim)["state"] == "connected", "it is known that it is here")
+    assert len(ctl_json(shim, "claims")["items"]) == 1
+    assert "driver-moved" not in [one["kind"] for one in ctl_json(shim, "events", "-r", GPU)["items"]]
 
 
 @pytest.mark.parametrize("restarted", ["shim", "bridge"])

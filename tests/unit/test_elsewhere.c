@@ -55,7 +55,7 @@ static const struct elsewhere_ops OPS = {.driver = on_driver, .gone = on_gone};
 
 #define CAME "driver gpu.example.com /run/dra.sock v1.DRAPlugin;"
 
-static void begin(struct fixture *f, void **state)
+static void begin_at(struct fixture *f, void **state, uint64_t from_ms)
 {
     memset(f, 0, sizeof *f);
     f->world = *state;
@@ -66,7 +66,12 @@ static void begin(struct fixture *f, void **state)
                                                 .endpoint = "/run/dra.sock",
                                                 .versions = {"v1.DRAPlugin"},
                                                 .versions_len = 1};
-    f->elsewhere = elsewhere_start(&f->world->loop, f->directory, &OPS, f);
+    f->elsewhere = elsewhere_start(&f->world->loop, f->directory, from_ms, &OPS, f);
+}
+
+static void begin(struct fixture *f, void **state)
+{
+    begin_at(f, state, 0);
 }
 
 static void serve(struct fixture *f, struct registering *plugin, const char *name)
@@ -132,6 +137,21 @@ static void nobody_is_asked_in_vain(void **state)
     serve(&f, &f.other, "other-reg.sock");
     elsewhere_ask(f.elsewhere, true); /* all are, anew */
     WAIT(f.world, f.driver.asked == 2 && f.other.asked == 1);
+    stop(&f);
+}
+
+static void nor_before_its_time(void **state)
+{
+    struct world *w = *state;
+    uint64_t from_ms = uv_now(&w->loop) + 100;
+    struct fixture f;
+
+    begin_at(&f, state, from_ms);
+    serve(&f, &f.driver, "gpu-reg.sock");
+    elsewhere_ask(f.elsewhere, true);
+    WAIT(f.world, f.driver.asked > 0);
+    assert_true(uv_now(&w->loop) >= from_ms);
+    WAIT(f.world, strcmp(f.events, CAME) == 0);
     stop(&f);
 }
 
@@ -235,7 +255,7 @@ static void without_a_kubelet_s_directory(void **state)
 {
     struct fixture f = {.world = *state};
 
-    f.elsewhere = elsewhere_start(&f.world->loop, "", &OPS, &f);
+    f.elsewhere = elsewhere_start(&f.world->loop, "", 0, &OPS, &f);
     elsewhere_ask(f.elsewhere, true);
     world_settle(f.world);
     elsewhere_stop(f.elsewhere, on_stopped, &f.stopped);
@@ -248,6 +268,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(one_that_is_there_and_one_that_comes),
         TEST(nobody_is_asked_in_vain),
+        TEST(nor_before_its_time),
         TEST(what_is_ours_is_not_asked),
         TEST(one_that_nobody_knows_is_asked_again_once_somebody_does),
         TEST(nor_does_one_go_that_nobody_knows),
