@@ -1,5 +1,6 @@
 #include "shim/plugins/builtins.h"
 
+#include <errno.h>
 #include <glob.h>
 #include <limits.h>
 #include <stdbool.h>
@@ -36,7 +37,9 @@ struct builtins {
     void *user;
     uv_timer_t timer; /* to the next look */
     struct watch watch;
-    bool polling; /* look again every BUILTINS_POLL_MS */
+    bool polling;     /* look again every BUILTINS_POLL_MS */
+    bool unseen;      /* something may be there that the last look could not see, */
+    bool told_unseen; /* and the log says so */
     unsigned handles;
     void (*done)(void *user);
     void *done_user;
@@ -200,17 +203,33 @@ static void add_nodes(struct list *list, const struct config_device *table,
     add_devices(list, table, &found, &device);
 }
 
-static void scan_glob(struct list *list, const struct config_device *table,
+/* Whether it ends glob(3): without that, what cannot be opened counts as empty. */
+static int on_unopened(const char *path, int error)
+{
+    (void)path;
+    return error == EMFILE || error == ENFILE || error == ENOMEM;
+}
+
+/* As glob(3). That it has ended for want of a descriptor or memory is noted. */
+static int look_for(struct builtins *builtins, const char *pattern, int flags, glob_t *found)
+{
+    int rc = glob(pattern, flags, on_unopened, found);
+
+    if (rc == GLOB_ABORTED || rc == GLOB_NOSPACE)
+        builtins->unseen = true;
+    return rc;
+}
+
+/* False: what there is is not known. */
+static bool scan_glob(struct builtins *builtins, struct list *list,
+                      const struct config_device *table,
                       const V1beta1__ContainerAllocateResponse *more)
 {
     glob_t found;
-    int rc = glob(table->path, 0, NULL, &found); /* sorted */
+    int rc = look_for(builtins, table->path, 0, &found);
 
-    if (rc != 0 && rc != GLOB_NOMATCH)
-        log_warning("device %s: cannot look for %s: %s", table->resource, table->path,
-                    rc == GLOB_NOSPACE ? "out of memory" : "read error");
     if (rc != 0)
-        return;
+        return rc == GLOB_NOMATCH;
     for (size_t i = 0; i < found.gl_pathc; i++) {
         struct found node = {.healthy = true};
 
@@ -219,20 +238,25 @@ static void scan_glob(struct list *list, const struct config_device *table,
             add_node(list, table, more, found.gl_pathv[i]);
     }
     globfree(&found);
+    return true;
 }
 
-static void scan(struct list *list, const struct config_device *table,
+/* As scan_glob(). */
+static bool scan(struct builtins *builtins, struct list *list, const struct config_device *table,
                  const V1beta1__ContainerAllocateResponse *more)
 {
+    bool seen = true;
+
     if (!table->path)
         add_nodes(list, table, more);
     else if (is_glob(table->path))
-        scan_glob(list, table, more);
+        seen = scan_glob(builtins, list, table, more);
     else
         add_node(list, table, more, table->path);
     if (list->len == BUILTINS_DEVICES_MAX)
         log_warning("device %s: only the first %d devices are offered", table->resource,
                     BUILTINS_DEVICES_MAX);
+    return seen;
 }
 
 /* ---- watching ---- */
@@ -259,7 +283,7 @@ static void watch_matches(struct builtins *builtins, const char *pattern)
 {
     glob_t found;
 
-    if (glob(pattern, GLOB_ONLYDIR, NULL, &found) != 0)
+    if (look_for(builtins, pattern, GLOB_ONLYDIR, &found) != 0)
         return;
     for (size_t i = 0; i < found.gl_pathc; i++)
         watch(builtins, found.gl_pathv[i]);
@@ -298,7 +322,8 @@ static void look_at(struct builtins *builtins, size_t i)
 {
     struct list *list = &builtins->lists[i], now = {0};
 
-    scan(&now, &builtins->tables[i], builtins->more[i]);
+    if (!scan(builtins, &now, &builtins->tables[i], builtins->more[i]))
+        return;
     if (list->told && list_equal(&now, list)) {
         list_clear(&now);
         return;
@@ -312,28 +337,42 @@ static void look_at(struct builtins *builtins, size_t i)
     tell(builtins, i);
 }
 
+/* Once, until all is seen again. */
+static void tell_unseen(struct builtins *builtins)
+{
+    if (builtins->unseen && !builtins->told_unseen)
+        log_warning("built-in devices: no descriptor or memory to look for them; they stay as they "
+                    "were, looking every %d s",
+                    BUILTINS_POLL_MS / 1000);
+    else if (!builtins->unseen && builtins->told_unseen)
+        log_info("built-in devices: they are looked for again");
+    builtins->told_unseen = builtins->unseen;
+}
+
 static void look(uv_timer_t *timer)
 {
     struct builtins *builtins = timer->data;
 
+    builtins->unseen = false;
     /* Watch first: what comes between the two is then seen by one of them. */
     for (size_t i = 0; i < builtins->tables_len && watch_runs(&builtins->watch); i++)
         watch_table(builtins, &builtins->tables[i]);
     for (size_t i = 0; i < builtins->tables_len; i++)
         look_at(builtins, i);
-    if (builtins->polling)
+    tell_unseen(builtins);
+    if (builtins->polling || builtins->unseen)
         uv_timer_start(&builtins->timer, look, BUILTINS_POLL_MS, 0);
 }
 
 /* What happened does not matter, that something did is enough; also an overflow of the queue. */
 static void on_changed(void *user, bool overflow)
 {
-    struct builtins *builtins = user;
+    uv_timer_t *timer = &((struct builtins *)user)->timer;
 
     (void)overflow;
     /* Not pushed back by each further event: under a flood it would never come. */
-    if (builtins->polling || !uv_is_active((uv_handle_t *)&builtins->timer))
-        uv_timer_start(&builtins->timer, look, BUILTINS_SETTLE_MS, 0);
+    if (!uv_is_active((uv_handle_t *)timer) || uv_timer_get_due_in(timer) > BUILTINS_SETTLE_MS)
+        uv_timer_start(timer, look, BUILTINS_SETTLE_MS, 0);
 }
 
 static void start_watch(struct builtins *builtins)

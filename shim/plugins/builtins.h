@@ -11,6 +11,9 @@
  * id: the list is told once with that id unhealthy and then as it is, however fast the exchange
  * was. A container that was made before keeps the old numbers, and goes on holding the id until it
  * ends: what it sees under that path is not the new device, but who else wants the id waits for it.
+ *
+ * Without a descriptor or memory to look for them the devices of a glob are as they were, or not
+ * told yet, until there is.
  */
 #ifndef SHIM_PLUGINS_BUILTINS_H
 #define SHIM_PLUGINS_BUILTINS_H
@@ -27,14 +30,15 @@
 #define BUILTINS_DEVICES_MAX 100000
 /* Changes are collected for so long: udev makes a node, then its links, then its owner. */
 #define BUILTINS_SETTLE_MS 50
-/* Where inotify cannot be had (its limits are per user), look that often. */
+/* Where inotify cannot be had (its limits are per user), or what there is was not seen, look that
+ * often. */
 #define BUILTINS_POLL_MS 2000
 
 struct builtins;
 
 struct builtins_ops {
-    /* The devices of one resource: once from the loop's first turn, or from builtins_look(), then
-     * whenever they changed. Borrowed until return. */
+    /* The devices of one resource: once from the loop's first turn, or from builtins_look(), if
+     * they are seen then, and whenever they changed. Borrowed until return. */
     void (*changed)(void *user, const char *resource,
                     const struct devicemgr_builtin_device *devices, size_t devices_len);
 };
@@ -43,7 +47,7 @@ struct builtins_ops {
 struct builtins *builtins_start(uv_loop_t *loop, const struct config_device *devices,
                                 size_t devices_len, const struct builtins_ops *ops, void *user);
 
-/* Looks at once, for who needs to know them all: changed() comes before return. */
+/* Looks at once, for who needs to know them all: changed() comes before return, as above. */
 void builtins_look(struct builtins *builtins);
 
 /* Stops, frees, then runs `done` from the loop. */

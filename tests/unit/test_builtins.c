@@ -430,6 +430,35 @@ static void does_without_inotify(void **state)
     stop(&f);
 }
 
+/* It may be there all the same; says that it looks again. */
+static void what_there_is_no_descriptor_to_look_for_stays(void **state)
+{
+    struct world *world = *state;
+    char path[256];
+    struct config_device device = table(in_world(world, path, "gpu*"));
+    struct rlimit old, none;
+    struct fixture f;
+
+    make_node(world, "gpu0");
+    start(&f, world, &device, 1);
+    listed(&f, 1, "gpu0=/gpu0>same:rw");
+    make_node(world, "gpu1");
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &old), 0);
+    none = old;
+    none.rlim_cur = 0;
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
+    for (int i = 0; i < 4; i++) { /* the event, then the look that it asks for */
+        uv_run(&world->loop, UV_RUN_NOWAIT);
+        usleep(BUILTINS_SETTLE_MS * 1000);
+    }
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &old), 0);
+    assert_int_equal(f.changes, 1);
+    listed(&f, 2, "gpu0=/gpu0>same:rw gpu1=/gpu1>same:rw"); /* without a further event */
+    stop(&f);
+    drop(world, "gpu0");
+    drop(world, "gpu1");
+}
+
 static void looks_at_once_for_who_asks(void **state)
 {
     struct world *world = *state;
@@ -477,6 +506,7 @@ int main(void)
         WORLD_TEST(several_paths_are_one_device),
         WORLD_TEST(mounts_and_envs_come_along),
         WORLD_TEST(does_without_inotify),
+        WORLD_TEST(what_there_is_no_descriptor_to_look_for_stays),
         WORLD_TEST(looks_at_once_for_who_asks),
         WORLD_TEST(nothing_to_do_without_devices),
     };
