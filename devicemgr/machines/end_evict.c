@@ -67,7 +67,8 @@ void end_evict_order(struct ends *ends, struct ending *ending)
 
     note_unasked(ends, ending);
     forced = state->now_ms >= forced_from_ms(ends, ending);
-    if (ending->order != 0 && !ending_grace_is_shorter(ending) && forced == ending->order_forced)
+    if (ending->order != 0 && grace_ms == ending_order_grace_ms(ending) &&
+        forced == ending->order_forced)
         return;
     end_evict_cancel(ends, ending);
     ending->order = state_number(state);

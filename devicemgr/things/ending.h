@@ -19,7 +19,8 @@
  * Any of them goes to GONE when the runtime does not know the pod any more, and the ending with it.
  * From EVICTED, STOPPING and STOPPED on nothing of the pod is made any more (rules/ended.h).
  *
- * Who asks is told once. The grace only gets shorter.
+ * Who asks is told once. The grace only gets shorter, but of an eviction that the API server has not
+ * taken yet when who wanted it so takes that back.
  */
 #ifndef DEVICEMGR_THINGS_ENDING_H
 #define DEVICEMGR_THINGS_ENDING_H

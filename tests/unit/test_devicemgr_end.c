@@ -1124,6 +1124,25 @@ static void what_was_forced_for_him_alone_is_so_no_more(void **state)
     expect(w, "evict u1 (ns/u1) in 0ms by force: it is to");
 }
 
+/* Nobody has carried it out yet: it gets longer, too. */
+static void so_it_is_with_a_grace(void **state)
+{
+    struct world *w = *state;
+
+    ask(w, END_EVICTION, 1, "u1", 30000);
+    stored(w);
+    end_in(w, 2, "u1", 5000);
+    stored(w);
+    take_back(w, 3, "u1");
+    expect(w, "evict no more");
+    expect(w, "evict u1 (ns/u1) in 30000ms: it is to");
+    stored(w);
+    ask(w, END_SHUTDOWN, 1, "u1", DEVICEMGR_POD_GRACE); /* which is longer */
+    stored(w);
+    listed(w, RUNS, NULL);
+    expect_nothing(w);
+}
+
 int main(void)
 {
 #define HERE(test) cmocka_unit_test_setup_teardown(test, end_setup, world_teardown)
@@ -1175,6 +1194,7 @@ int main(void)
         CLUSTER(nor_does_one_in_which_it_is_asked_for),
         CLUSTER(who_takes_it_back_has_not_waited),
         CLUSTER(what_was_forced_for_him_alone_is_so_no_more),
+        CLUSTER(so_it_is_with_a_grace),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
