@@ -336,8 +336,8 @@ void tasks_allocation(struct tasks *tasks, const char *uid, bool allocated,
 
 /* ---- drivers ---- */
 
-/* What it may have unprepared under who uses it, and could not be asked to prepare anew: it was away
- * for too long, or an earlier process has ended. The kubelet takes it for prepared. */
+/* What it may have unprepared under who uses it, and could not be asked to prepare anew: it was
+ * away for too long, or an earlier process has ended. The kubelet takes it for prepared. */
 static void renew(struct tasks *tasks, struct claim *claim)
 {
     if (claim->state == CLAIM_UNPREPARING && !claim->moved && !task_find(tasks, claim))
