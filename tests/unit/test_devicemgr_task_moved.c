@@ -495,6 +495,30 @@ static void what_was_asked_there_and_given_up_is_not_kept_once_it_is_back(void *
     expect_nothing(w);
 }
 
+/* By us: the kubelet may have had it prepared since, and unprepared. */
+static void what_may_have_been_unprepared_here_is_not_prepared_anew(void **state)
+{
+    struct world *w = *state;
+
+    driver_up(w, 1, DRIVER);
+    claim_prepared(w, 5, "c1", "gpu-0");
+    pass(w, CLAIM_USER_COMES_MS);
+    unprepare(w, 6, "c1");
+    expect_stored(w, "commit claim c1 *");
+    expect(w, "unprepare c1 *");
+    create_with_c1(w);
+    claim_cancelled(w, 6);
+    driver_lost(w, 1, "crashed");
+    pass(w, CLAIM_HOLD_MS);
+    gone_and_moved(w);
+    driver_connected(w, 9);
+    expect_nothing(w);
+    is_back(w, 2);
+    all_committed(w);
+    expect_nothing(w);
+    assert_string_equal(claim_on_disk(w, "c1", DRIVER), "unpreparing");
+}
+
 /* Claim c1 is owed to DRIVER, which has moved. */
 static void c1_owed_and_moved(struct world *w)
 {
@@ -781,6 +805,7 @@ int main(void)
         CLAIMS_TEST(at_a_start_too),
         CLAIMS_TEST(what_waits_for_it_is_asked_there),
         CLAIMS_TEST(what_was_asked_there_and_given_up_is_not_kept_once_it_is_back),
+        CLAIMS_TEST(what_may_have_been_unprepared_here_is_not_prepared_anew),
         CLAIMS_TEST(it_is_told_there_what_it_is_owed),
         CLAIMS_TEST(what_fails_there_is_told_again),
         CLAIMS_TEST(nor_is_it_told_so_when_it_is_back),
