@@ -17,9 +17,9 @@ void config_compare(const struct config *a, const struct config *b,
 /* Exchanges those that may change without a restart. */
 void config_exchange_live(struct config *a, struct config *b);
 
-/* What the setting `name` is, as in the file, without quotes; of a list, with ',' between its elements;
- * of tables, how many, if any. `out` has CONFIG_FILE_BYTES_MAX, which hold any. False: there is none of
- * that name. */
+/* What the setting `name` is, as in the file, without quotes; of a list, with ',' between its
+ * elements; of tables, how many, if any. `out` has CONFIG_FILE_BYTES_MAX, which hold any. False:
+ * there is none of that name. */
 bool config_value(const struct config *config, const char *name, char *out)
     __attribute__((warn_unused_result));
 

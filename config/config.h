@@ -228,7 +228,8 @@ int config_load(const char *path, struct config *out, struct config_error *err)
     __attribute__((warn_unused_result));
 
 /* The two halves of config_load(). The bytes of `path`, a regular file or a link to one, and a NUL
- * behind them, which the caller frees: 0, or -1 with `err` filled. It waits for nobody who writes. */
+ * behind them, which the caller frees: 0, or -1 with `err` filled. It waits for nobody who
+ * writes. */
 int config_read(const char *path, char **text, size_t *len, struct config_error *err)
     __attribute__((warn_unused_result));
 /* And what they say; `path` is for the messages, and NULL for the defaults. */

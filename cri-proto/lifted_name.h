@@ -1,6 +1,6 @@
 /*
- * What ids and resources are called as parts of a name that Kubernetes takes: the same one is called
- * the same for ever, and two never alike.
+ * What ids and resources are called as parts of a name that Kubernetes takes: the same one is
+ * called the same for ever, and two never alike.
  *
  * What is such a part already keeps its name, unless it has "--". Any other is
  * "readable--hash": some letters of it, for people, and 128 bits of FNV-1a over all of it. That is
@@ -25,8 +25,8 @@ void lifted_name_device(const char *id, char out[LIFTED_NAME_BYTES]);
 /* A resource's, as the part of a pool's name behind the node's: DNS subdomains with '/' between
  * them. */
 void lifted_name_pool(const char *resource, char out[LIFTED_POOL_BYTES]);
-/* What its devices' attribute "resource" says: the name, or, where that is too long for a text, as the
- * pool has it. False: so is that, and they have none. */
+/* What its devices' attribute "resource" says: the name, or, where that is too long for a text, as
+ * the pool has it. False: so is that, and they have none. */
 bool lifted_name_attribute(const char *resource, char out[LIFTED_POOL_BYTES])
     __attribute__((warn_unused_result));
 /* What a DeviceClass of it is called: a DNS subdomain, "gpu.vendor.com" of "vendor.com/gpu". */

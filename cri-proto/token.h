@@ -12,8 +12,8 @@
 #include <stddef.h>
 
 #define TOKEN_KEY_PREFIX "devices.cri-device-shim/"
-/* In front of such a key: what the kubelet's token said, on a container that has others in the place
- * of that, which its own token says. */
+/* In front of such a key: what the kubelet's token said, on a container that has others in the
+ * place of that, which its own token says. */
 #define TOKEN_ASKED_PREFIX "asked."
 
 /* The caller frees both. NULL: out of memory. */

@@ -1,6 +1,6 @@
 /*
- * What is said of a device to who chooses one by what it is (lift.h), beside what its plugin says of
- * it.
+ * What is said of a device to who chooses one by what it is (lift.h), beside what its plugin says
+ * of it.
  */
 #ifndef DEVICEMGR_ATTRIBUTE_H
 #define DEVICEMGR_ATTRIBUTE_H

@@ -321,8 +321,8 @@ void devicemgr_runtime_listed(struct devicemgr *mgr, uint64_t now_ms,
                               const struct devicemgr_sandbox *sandboxes, size_t sandboxes_len,
                               const struct devicemgr_container *containers, size_t containers_len);
 
-/* ---- capacity: as the kubelet's GetCapacity, and as a node's that is cordoned: its capacity stays, and
- * nothing new comes to it ---- */
+/* ---- capacity: as the kubelet's GetCapacity; what is kept back stays in it, as on a cordoned node
+ * ---- */
 struct devicemgr_capacity {
     const char *resource;
     size_t capacity;    /* its devices, healthy or not */

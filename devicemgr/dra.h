@@ -149,8 +149,8 @@ void devicemgr_claim_cancelled(struct devicemgr *mgr, uint64_t now_ms, uint64_t 
 void devicemgr_claim_answered(struct devicemgr *mgr, uint64_t now_ms, uint64_t call, int code,
                               const char *message, const void *response, size_t response_bytes);
 /* The other end of driver_settle: the kubelet has the claim prepared by its own books, and nothing
- * was sent. If it has asked for it here, nothing is owed of it any more, and it is prepared as ever;
- * else it is looked up again later. */
+ * was sent. If it has asked for it here, nothing is owed of it any more, and it is prepared as
+ * ever; else it is looked up again later. */
 void devicemgr_claim_in_use(struct devicemgr *mgr, uint64_t now_ms, uint64_t call);
 
 /* ---- containers that are made with a claim's devices: devicemgr_create() has their CDI names ----
@@ -177,8 +177,8 @@ void devicemgr_create_refused(struct devicemgr *mgr, uint64_t now_ms, const char
 /* ---- what the cluster says, told by whoever can see it; without it less is done while a driver is
  * away (README.md, "Claims") ---- */
 
-/* What devices are made of, by its name in their pool. Amounts are whole numbers of one unit, whichever
- * that is. */
+/* What devices are made of, by its name in their pool. Amounts are whole numbers of one unit,
+ * whichever that is. */
 struct devicemgr_counter {
     const char *name;
     bool there;    /* the slice says how much there is of it */
@@ -195,7 +195,8 @@ struct devicemgr_slice {
     const char *pool;
     const char *const *devices;
     size_t devices_len;
-    /* None of them draws on counters (consumesCounters), as those do that may be made of the same. */
+    /* None of them draws on counters (consumesCounters), as those do that may be made of the
+     * same. */
     bool apart;
     const struct devicemgr_counter *counters;
     size_t counters_len;

@@ -148,7 +148,8 @@ bool devicemgr_allocations_share(const struct devicemgr *mgr, const char *id,
                                  const char *const one[static 3],
                                  const char *const other[static 3]);
 
-/* ---- pods that hold devices, wait for them or were refused. The key is namespace, name, uid ---- */
+/* ---- pods that hold devices, wait for them or were refused. The key is namespace, name, uid
+ * ---- */
 
 struct devicemgr_pod_container {
     const char *name;
@@ -174,8 +175,8 @@ void devicemgr_pods(const struct devicemgr *mgr, uint64_t now_ms,
                     const struct devicemgr_which *which,
                     bool (*each)(void *user, const struct devicemgr_pod *pod), void *user);
 
-/* ---- pods that are ended from here, were and are kept from coming back, or are to be for taints of their devices.
- * The key is namespace, name, uid ---- */
+/* ---- pods that are ended from here, were and are kept from coming back, or are to be for taints
+ * of their devices. The key is namespace, name, uid ---- */
 
 struct devicemgr_ending_ask {
     const char *asker; /* operator, eviction, shutdown */

@@ -97,7 +97,8 @@ struct devicemgr_claim_consumers {
 void devicemgr_claim_consumers(struct devicemgr *mgr, uint64_t now_ms, const char *uid,
                                const struct devicemgr_claim_consumers *consumers);
 
-/* ---- all that are in force, as the lists of lists.h. The key is resource, id, "key:Effect", source, words ---- */
+/* ---- all that are in force, as the lists of lists.h. The key is resource, id, "key:Effect",
+ * source, words ---- */
 
 #define DEVICEMGR_TAINT_KEY 5
 struct devicemgr_taint_row {

@@ -293,7 +293,8 @@ static void on_level_read(void *user, int level)
 static const struct control_ops CONTROL_OPS = {
     .report = on_report, .look = on_look_for_lists, .reload = on_reload, .set_level = on_level};
 
-/* Not before the rows are the core's, or cannot be: who asks is not to be told that there is nothing. */
+/* Not before the rows are the core's, or cannot be: who asks is not to be told that there is
+ * nothing. */
 static void start_control(struct daemon *d)
 {
     if (!d->control && d->config->control_socket[0] != '\0')

@@ -145,8 +145,8 @@ static bool is_anothers(void)
 }
 
 /* A new file, so that nobody else can make it shorter, whose page there is: a store that finds no
- * room would be fatal. It is locked for as long as this process lives (is_anothers()): the page keeps
- * what was opened, and the lock with it, without a descriptor. */
+ * room would be fatal. It is locked for as long as this process lives (is_anothers()): the page
+ * keeps what was opened, and the lock with it, without a descriptor. */
 static void make_mark(void)
 {
     const struct note none = {0};

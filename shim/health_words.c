@@ -97,8 +97,7 @@ static void drop_stale(struct health_words *words, struct health_driver *driver,
     struct kept_word *kept, *next;
 
     driver->swept_ms = now_ms;
-    HASH_ITER(hh, driver->devices, kept, next)
-    {
+    HASH_ITER(hh, driver->devices, kept, next) {
         if (!health_word_is_fresh(&kept->word, now_ms))
             drop(words, kept);
     }
@@ -108,8 +107,7 @@ static void drop_all_stale(struct health_words *words, uint64_t now_ms)
 {
     struct health_driver *driver, *next;
 
-    HASH_ITER(hh, words->drivers, driver, next)
-    {
+    HASH_ITER(hh, words->drivers, driver, next) {
         drop_stale(words, driver, now_ms);
         drop_if_empty(words, driver);
     }
@@ -256,8 +254,7 @@ void health_words_end(struct health_words *words, const char *driver_name, uint6
     if (!driver)
         return;
     drop_stale(words, driver, now_ms); /* whoever was told them knows */
-    HASH_ITER(hh, driver->devices, kept, next)
-    {
+    HASH_ITER(hh, driver->devices, kept, next) {
         DraHealth__V1alpha1__DeviceHealth health = DRA_HEALTH__V1ALPHA1__DEVICE_HEALTH__INIT;
         DraHealth__V1alpha1__DeviceIdentifier device =
             DRA_HEALTH__V1ALPHA1__DEVICE_IDENTIFIER__INIT;

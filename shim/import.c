@@ -177,8 +177,7 @@ static void import_fini(struct import *import)
 {
     struct key *key, *next;
 
-    HASH_ITER(hh, import->keys, key, next)
-    {
+    HASH_ITER(hh, import->keys, key, next) {
         HASH_DEL(import->keys, key);
         free(key->text);
         free(key);

@@ -8,8 +8,8 @@
 
 #define LEVEL_FILE "log-level"
 
-/* Reads it in libuv's worker. `done` is told from the loop; `level` 0: none is set. A file that is no
- * level's is told in the log, and counts for nothing. */
+/* Reads it in libuv's worker. `done` is told from the loop; `level` 0: none is set. A file that is
+ * no level's is told in the log, and counts for nothing. */
 void level_file_read(uv_loop_t *loop, const char *state_dir, void (*done)(void *user, int level),
                      void *user);
 

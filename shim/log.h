@@ -1,14 +1,15 @@
 /*
  * Log lines: one event a line, in the form that who reads stderr is best served by.
  *
- *   plain     behind the time on a terminal, behind date and time elsewhere; words for all levels but info
+ *   plain     behind the time on a terminal, behind date and time elsewhere; words for all levels
+ *             but info
  *   logfmt    ts=… level=… msg="…", for pipes and files
  *   json      the same, an object a line
- *   journal   systemd's native protocol (systemd.io/JOURNAL_NATIVE_PROTOCOL): PRIORITY, and what a line
- *             is about as fields of its own; where its socket is not there, stderr behind
+ *   journal   systemd's native protocol (systemd.io/JOURNAL_NATIVE_PROTOCOL): PRIORITY, and what a
+ *             line is about as fields of its own; where its socket is not there, stderr behind
  *             "<PRIORITY>", which the journal reads as well (sd-daemon(3))
- *   auto      journal if stderr is the journal's stream ($JOURNAL_STREAM, systemd.exec(5)), plain on a
- *             terminal, else logfmt; unless LOG_FORMAT_VARIABLE names one of those above
+ *   auto      journal if stderr is the journal's stream ($JOURNAL_STREAM, systemd.exec(5)), plain
+ *             on a terminal, else logfmt; unless LOG_FORMAT_VARIABLE names one of those above
  *
  * Never waits for who reads them: a line that is not taken at once is lost and counted, and the
  * count is told in front of the next one. A line that is the same as the one before is not written

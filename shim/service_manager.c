@@ -58,8 +58,8 @@ static int datagram_socket(void)
     return socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 }
 
-/* For when there is no descriptor left: a manager that hears nothing then takes the process to hang. Else
- * a new one is better, in whose way is nothing that the manager has not read. */
+/* For when there is no descriptor left: a manager that hears nothing then takes the process to
+ * hang. Else a new one is better, in whose way is nothing that the manager has not read. */
 static int kept_socket(void)
 {
     static int kept = -1;

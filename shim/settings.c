@@ -89,8 +89,9 @@ static bool find_state_dir(const char *text, char dir[PATH_MAX])
     return false;
 }
 
-/* Reads the file at `path` into *out. -1 and `err`: it is wrong. Of one that there is no memory or no
- * descriptor for (-EMFILE and `err`) nobody can say that, and others are not used in its place. */
+/* Reads the file at `path` into *out. -1 and `err`: it is wrong. Of one that there is no memory or
+ * no descriptor for (-EMFILE and `err`) nobody can say that, and others are not used in its
+ * place. */
 static int load(const char *path, struct settings *out, struct config_error *err)
 {
     int r;

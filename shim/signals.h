@@ -1,6 +1,6 @@
 /*
- * The signals of daemon, bridge and agent: SIGTERM and SIGINT ask for the end, SIGHUP to read the settings
- * again.
+ * The signals of daemon, bridge and agent: SIGTERM and SIGINT ask for the end, SIGHUP to read the
+ * settings again.
  */
 #ifndef SHIM_SIGNALS_H
 #define SHIM_SIGNALS_H

@@ -8,8 +8,8 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-/* Before anything else is opened. In the place of what is closed nothing is read, and what is written
- * fails with EBADF as it would have. */
+/* Before anything else is opened. In the place of what is closed nothing is read, and what is
+ * written fails with EBADF as it would have. */
 static inline void standard_fds_open(void)
 {
     int fd;

@@ -92,10 +92,8 @@ static void say_devices(const char *pod_uid, const json_t *claim, const json_t *
     bool said = false;
     size_t i, k;
 
-    json_array_foreach(devices, i, device)
-    {
-        json_array_foreach(json_object_get(device, "CDIDeviceIDs"), k, name)
-        {
+    json_array_foreach(devices, i, device) {
+        json_array_foreach(json_object_get(device, "CDIDeviceIDs"), k, name) {
             if (!json_is_string(name) || !lift_marker_read(json_string_value(name), &marker))
                 continue;
             say_claim(pod_uid, claim, marker.pool, marker.device);
@@ -118,13 +116,11 @@ static int list_claims(const char *kubelet_registry_dir)
                 err == -EBADMSG ? "a form that is not known" : strerror(-err));
         return -1;
     }
-    json_array_foreach(list, i, claim)
-    {
+    json_array_foreach(list, i, claim) {
         driver = json_object_get(json_object_get(claim, "DriverState"), LIFT_DRIVER);
         if (!driver)
             continue;
-        json_object_foreach(json_object_get(claim, "PodUIDs"), pod_uid, none)
-        {
+        json_object_foreach(json_object_get(claim, "PodUIDs"), pod_uid, none) {
             say_devices(pod_uid, claim, json_object_get(driver, "Devices"));
         }
     }

@@ -34,8 +34,8 @@ void checkpoint_fini(struct checkpoint *checkpoint);
 /* One is due within so long, for what only rides along else: with the next, or when one that failed
  * is tried again; at once where the process is about to end. */
 void checkpoint_within(struct state *state, uint64_t ms);
-/* The process is about to end: what is to be stored within some time is now. Not where the store has
- * failed last: its end may be as long in coming as before. */
+/* The process is about to end: what is to be stored within some time is now. Not where the store
+ * has failed last: its end may be as long in coming as before. */
 void checkpoint_drain(struct state *state);
 /* Makes a commit due whose time has come. */
 void checkpoint_tick(struct state *state);

@@ -22,8 +22,7 @@ void dirty_rows_free(struct dirty_row **rows)
 {
     struct dirty_row *row, *next;
 
-    HASH_ITER(hh, *rows, row, next)
-    {
+    HASH_ITER(hh, *rows, row, next) {
         HASH_DEL(*rows, row);
         dirty_row_free(row);
     }

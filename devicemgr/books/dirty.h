@@ -57,8 +57,8 @@ void dirty_touch_shutdown(struct state *state);
 /* Whether rows are lost. */
 void dirty_touch_loss(struct state *state, bool due);
 
-/* Whether the store may have another row of the claim than it is to have: the row differs, or a commit
- * carries it. Of one that has none it may have one yet, of the same names before it. */
+/* Whether the store may have another row of the claim than it is to have: the row differs, or a
+ * commit carries it. Of one that has none it may have one yet, of the same names before it. */
 bool dirty_claim_unstored(const struct state *state, const struct claim *claim);
 
 /* ---- for who writes them ---- */

@@ -265,8 +265,7 @@ static void lose_untold(struct state *state)
     struct kubelet_view *kubelet = &state->kubelet;
     struct kubelet_hold *hold, *next;
 
-    HASH_ITER(hh, kubelet->holds, hold, next)
-    {
+    HASH_ITER(hh, kubelet->holds, hold, next) {
         if (hold->reading == kubelet->readings)
             continue;
         lose(state, hold);

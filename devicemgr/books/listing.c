@@ -93,8 +93,7 @@ void listing_forget_ended(struct state *state)
 {
     struct ended *ended, *next;
 
-    HASH_ITER(hh, state->listing.ended, ended, next)
-    {
+    HASH_ITER(hh, state->listing.ended, ended, next) {
         HASH_DEL(state->listing.ended, ended);
         free(ended->container_id);
         free(ended);

@@ -40,8 +40,7 @@ void ordered_restored(struct state *state)
 {
     struct order *order, *next;
 
-    HASH_ITER(hh, state->orders.by_key, order, next)
-    {
+    HASH_ITER(hh, state->orders.by_key, order, next) {
         if (order->kind == ORDER_GRACE && !resources_find(state->resources, order->resource))
             drop(state, order);
         else if (order->anew)

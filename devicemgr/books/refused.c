@@ -22,8 +22,7 @@ void refused_fini(struct refused *refused)
 {
     struct refusal *refusal, *next;
 
-    HASH_ITER(hh, refused->by_key, refusal, next)
-    {
+    HASH_ITER(hh, refused->by_key, refusal, next) {
         refusal_free(refused, refusal);
     }
 }

@@ -26,8 +26,8 @@ struct refused {
 };
 
 void refused_fini(struct refused *refused);
-/* It was refused at `now_ms`, once more if it was not made since; `word` and `clears` are static, all
- * else is copied. The oldest is forgotten if there are too many (REFUSED_MAX). */
+/* It was refused at `now_ms`, once more if it was not made since; `word` and `clears` are static,
+ * all else is copied. The oldest is forgotten if there are too many (REFUSED_MAX). */
 void refused_note(struct refused *refused, uint64_t now_ms, const struct demand *demand,
                   const char *word, const char *clears, int code, const char *text);
 /* It was made, or passes; if it was refused before. */

@@ -123,8 +123,7 @@ void replacing_pod_changed(struct state *state, const char *pod_uid, bool gone)
 {
     struct replacing *replacing, *next;
 
-    HASH_ITER(hh, state->replacings.by_key, replacing, next)
-    {
+    HASH_ITER(hh, state->replacings.by_key, replacing, next) {
         if (strcmp(replacing->pod_uid, pod_uid) == 0 && (gone || facts_pod_over(state, pod_uid)))
             end(state, replacing);
     }
@@ -134,8 +133,7 @@ void replacing_expire(struct state *state)
 {
     struct replacing *replacing, *next;
 
-    HASH_ITER(hh, state->replacings.by_key, replacing, next)
-    {
+    HASH_ITER(hh, state->replacings.by_key, replacing, next) {
         if (state->now_ms >= replacing->until_ms || facts_pod_over(state, replacing->pod_uid))
             end(state, replacing);
     }

@@ -3,8 +3,8 @@
  * has let go of it.
  *
  * The kubelet may be giving the same devices to another pod at this moment. They are shown to it as
- * taken from here on; once its own checkpoint, written since it was shown that, neither counts
- * them among the healthy nor gives them to anybody, it will not any more (devicemgr_kubelet_took()).
+ * taken from here on; once its own checkpoint, written since it was shown that, neither counts them
+ * among the healthy nor gives them to anybody, it will not any more (devicemgr_kubelet_took()).
  * Nothing of this is stored: a shim that starts begins anew, and they are shown as before.
  */
 #ifndef DEVICEMGR_BOOKS_REPLACING_H

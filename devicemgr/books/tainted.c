@@ -403,8 +403,7 @@ static void review_health(struct state *state)
         else
             forget_health(state, r);
     }
-    HASH_ITER(hh, state->tainted.guards, guard, next)
-    {
+    HASH_ITER(hh, state->tainted.guards, guard, next) {
         if (resources_find(state->resources, guard->resource) &&
             state_settings_of(state, guard->resource)->taint_unhealthy_after_ms > 0)
             continue;
@@ -466,8 +465,7 @@ static void drop_ended(struct state *state)
         return;
     tainted->ends_ms = UINT64_MAX;
     tainted->ended = false;
-    HASH_ITER(hh, state->orders.by_key, order, next)
-    {
+    HASH_ITER(hh, state->orders.by_key, order, next) {
         tainted->ends_ms = earlier(tainted->ends_ms, drop_if_ended(state, order));
     }
 }

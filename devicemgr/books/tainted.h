@@ -37,8 +37,8 @@ struct settings_taint {
     uint64_t added_ms;
 };
 
-/* What comes of the health of a resource's devices, besides those that are NoExecute, and that it is
- * closed, which outlive a restart (struct resource). */
+/* What comes of the health of a resource's devices, besides those that are NoExecute, and that it
+ * is closed, which outlive a restart (struct resource). */
 struct health_guard {
     char *resource;
     size_t held_back;   /* those that would be besides */

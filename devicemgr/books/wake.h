@@ -4,9 +4,9 @@
  * A create that waits is looked at again when something it may wait for has changed: its pod, a
  * resource it names, who holds a device it wants. Indexes from each of these to those who wait find
  * them, so that an event costs what it concerns, not what waits; but for the end of a call, which
- * wakes all that wait for their turn at the plugin. wake_...() marks them; create.c looks at them, in
- * order of arrival, from devicemgr_run(); who may hang a plugin comes behind all others, which would
- * else have no turn where there are many of these, each new again and again.
+ * wakes all that wait for their turn at the plugin. wake_...() marks them; create.c looks at them,
+ * in order of arrival, from devicemgr_run(); who may hang a plugin comes behind all others, which
+ * would else have no turn where there are many of these, each new again and again.
  */
 #ifndef DEVICEMGR_BOOKS_WAKE_H
 #define DEVICEMGR_BOOKS_WAKE_H

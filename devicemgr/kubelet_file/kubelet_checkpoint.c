@@ -158,8 +158,7 @@ static int read_nodes(struct parser *parser, const json_t *map, struct node_ids 
     const char *key;
     json_t *value;
 
-    json_object_foreach((json_t *)map, key, value)
-    {
+    json_object_foreach((json_t *)map, key, value) {
         if (!parse_node(key, &nodes->node))
             return fail(parser, "\"DeviceIDs\": a key is no NUMA node's number");
         if (!json_is_array(value) && !json_is_null(value))
@@ -319,8 +318,7 @@ static int read_lists(struct parser *parser, const json_t *map, struct named_lis
     const char *key;
     json_t *value;
 
-    json_object_foreach((json_t *)map, key, value)
-    {
+    json_object_foreach((json_t *)map, key, value) {
         if (!json_is_array(value) && !json_is_null(value))
             return fail(parser, "\"RegisteredDevices\": a resource's ids are no array");
         lists->name = key;

@@ -99,8 +99,7 @@ static void add_resource(struct kubelet_rows *rows, const struct kubelet_checkpo
             &row.base, &(struct kubelet_row){.devices = row.n_devices});
     free(row.devices);
     free(items);
-    HASH_ITER(hh, table, known, next)
-    {
+    HASH_ITER(hh, table, known, next) {
         HASH_DEL(table, known);
         free(known);
     }

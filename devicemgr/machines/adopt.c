@@ -61,8 +61,7 @@ void adopt_forget_unlisted(struct adopt *adopt)
 {
     struct running *running, *next;
 
-    HASH_ITER(hh, adopt->runnings, running, next)
-    {
+    HASH_ITER(hh, adopt->runnings, running, next) {
         if (running->epoch < adopt->state->listing.epoch)
             running_free(adopt, running);
     }
@@ -80,8 +79,7 @@ void adopt_sandbox_ended(struct adopt *adopt, const char *sandbox_id)
 {
     struct running *running, *next;
 
-    HASH_ITER(hh, adopt->runnings, running, next)
-    {
+    HASH_ITER(hh, adopt->runnings, running, next) {
         if (strcmp(running->sandbox_id, sandbox_id) == 0)
             running_free(adopt, running);
     }
@@ -91,8 +89,7 @@ void adopt_fini(struct adopt *adopt)
 {
     struct running *running, *next;
 
-    HASH_ITER(hh, adopt->runnings, running, next)
-    {
+    HASH_ITER(hh, adopt->runnings, running, next) {
         running_free(adopt, running);
     }
 }

@@ -382,8 +382,7 @@ void creates_verify(struct creates *creates)
 {
     struct create *create, *next;
 
-    HASH_ITER(hh, creates->by_number, create, next)
-    {
+    HASH_ITER(hh, creates->by_number, create, next) {
         enum create_state before = create->state;
 
         if (before != CREATE_FORWARDED && create_advance(creates, create))

@@ -112,8 +112,9 @@ void create_free(struct creates *creates, struct create *create);
 
 /* ---- create_call.c: what its plugins are asked, and answer ---- */
 
-/* Asks for item `index`, unless it is being asked already, its plugin is for as many others as it may be
- * at once, or there is hardly any time left behind these; the client's deadline cuts the timeout, who asks is filled in. */
+/* Asks for item `index`, unless it is being asked already, its plugin is for as many others as it
+ * may be at once, or there is hardly any time left behind these; the client's deadline cuts the
+ * timeout, who asks is filled in. */
 void create_call(struct creates *creates, struct create *create, size_t index,
                  const struct resource *resource, struct call_question asks);
 /* The item's call is not answered yet, or not made: ASK. */

@@ -77,8 +77,7 @@ void creates_fini(struct creates *creates)
 {
     struct create *create, *next;
 
-    HASH_ITER(hh, creates->by_number, create, next)
-    {
+    HASH_ITER(hh, creates->by_number, create, next) {
         create_free(creates, create);
     }
 }

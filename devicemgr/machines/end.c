@@ -25,8 +25,7 @@ void ends_fini(struct ends *ends)
 {
     struct end_stop *stop, *next;
 
-    HASH_ITER(hh, ends->stops, stop, next)
-    {
+    HASH_ITER(hh, ends->stops, stop, next) {
         end_stop_free(end_stop_take(ends, stop->op));
     }
     while (ends->sandboxes)
@@ -171,8 +170,7 @@ void ends_restored(struct ends *ends)
     struct ending *ending, *next;
 
     ends->restored = true;
-    HASH_ITER(hh, ends->state->endings.by_uid, ending, next)
-    {
+    HASH_ITER(hh, ends->state->endings.by_uid, ending, next) {
         ending->unconfirmed = ending_asked_only_by(ending, END_EVICTION);
         if (ending->earlier_boot) /* with which ended what was stopped in it */
             leave_to_cluster(ends, ending);
@@ -187,8 +185,7 @@ void ends_listed(struct ends *ends, const struct devicemgr_container *containers
 
     ends->listed_epoch = ends->state->listing.epoch;
     end_stop_listed(ends, containers, containers_len);
-    HASH_ITER(hh, ends->state->endings.by_uid, ending, next)
-    {
+    HASH_ITER(hh, ends->state->endings.by_uid, ending, next) {
         /* It may turn out to be static, or its own grace is known now. */
         if ((ending->state == ENDING_EVICTING || ending->state == ENDING_EVICTED) &&
             !ending->changed && ending->commit == 0)
@@ -212,8 +209,7 @@ void ends_look(struct ends *ends)
 {
     struct ending *ending, *next;
 
-    HASH_ITER(hh, ends->state->endings.by_uid, ending, next)
-    {
+    HASH_ITER(hh, ends->state->endings.by_uid, ending, next) {
         if (ending->state == ENDING_ASKED || ending->state == ENDING_GONE || !is_gone(ends, ending))
             continue;
         end_stop_cancel(ends, ending);
@@ -485,13 +481,11 @@ void ends_committed(struct ends *ends, uint64_t commit, const char *error)
     struct ending *ending, *next;
     struct end_waiter *waiter, *next_waiter;
 
-    HASH_ITER(hh, ends->state->endings.by_uid, ending, next)
-    {
+    HASH_ITER(hh, ends->state->endings.by_uid, ending, next) {
         if (ending->commit == commit)
             committed_one(ends, ending);
     }
-    DL_FOREACH_SAFE(ends->waiters, waiter, next_waiter)
-    {
+    DL_FOREACH_SAFE(ends->waiters, waiter, next_waiter) {
         if (waiter->commit == commit)
             answer(ends, waiter, error);
     }

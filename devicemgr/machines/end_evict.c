@@ -102,8 +102,7 @@ void ends_tick(struct ends *ends)
 {
     struct ending *ending, *next;
 
-    HASH_ITER(hh, ends->state->endings.by_uid, ending, next)
-    {
+    HASH_ITER(hh, ends->state->endings.by_uid, ending, next) {
         if (ends->state->now_ms >= next_of(ends, ending))
             end_evict_order(ends, ending);
     }

@@ -123,8 +123,8 @@ static void stop_container(struct ends *ends, struct ending *ending,
     send_stop(ends, container->id, ending->pod_uid, ending->due_ms);
 }
 
-/* The ending of its pod, whose containers are to be stopped as soon as they run; NULL: it is not ended so,
- * or the container is not there any more. */
+/* The ending of its pod, whose containers are to be stopped as soon as they run; NULL: it is not
+ * ended so, or the container is not there any more. */
 static struct ending *ended_with(struct ends *ends, const struct devicemgr_container *container)
 {
     struct state *state = ends->state;
@@ -175,8 +175,8 @@ static void learn_graces(struct state *state, const struct devicemgr_container *
     }
 }
 
-/* Nobody tells that one is started: it is looked for, at first soon. One that never is costs a list now
- * and then. */
+/* Nobody tells that one is started: it is looked for, at first soon. One that never is costs a list
+ * now and then. */
 static void list_for_created(struct ends *ends, const struct devicemgr_container *containers,
                              size_t containers_len)
 {
@@ -214,8 +214,7 @@ void end_stop_sooner(struct ends *ends, struct ending *ending)
         return;
     ending_set_due(ending, state->now_ms + grace_ms);
     dirty_touch_ending(state, ending, true);
-    HASH_ITER(hh, ends->stops, stop, next)
-    {
+    HASH_ITER(hh, ends->stops, stop, next) {
         if (!is_of(stop, ending) || left_ms(state, stop->due_ms) <= left_ms(state, ending->due_ms))
             continue;
         /* the newer one first: the runtime has at no time none of them */
@@ -228,8 +227,7 @@ void end_stop_cancel(struct ends *ends, const struct ending *ending)
 {
     struct end_stop *stop, *next;
 
-    HASH_ITER(hh, ends->stops, stop, next)
-    {
+    HASH_ITER(hh, ends->stops, stop, next) {
         if (is_of(stop, ending))
             take_back(ends, stop);
     }

@@ -43,8 +43,7 @@ void enroll_tick(struct state *state)
 {
     struct driver *driver, *next;
 
-    HASH_ITER(hh, state->drivers.by_name, driver, next)
-    {
+    HASH_ITER(hh, state->drivers.by_name, driver, next) {
         if (state->now_ms >= forget_ms(state, driver))
             forget(state, driver);
     }

@@ -200,8 +200,7 @@ static void look(struct evicts *evicts)
         eviction->clusters = eviction->clusters && eviction->adopted;
     }
     evicts->stale = evictable_each(evicts->state, note, evicts);
-    HASH_ITER(hh, evicts->by_uid, eviction, next)
-    {
+    HASH_ITER(hh, evicts->by_uid, eviction, next) {
         if (!eviction->found && eviction->clusters && !evictable_all_known(evicts->state))
             continue; /* it may be for a taint that is not told yet */
         /* One whose taint is being set anew, or taken back, stays as it is until that is durable;

@@ -1,8 +1,9 @@
 /*
  * Who is evicted for taints, and when.
  *
- *   WAITS ──▶ ASKED        it is due, the store has its taint, and fewer than settings.evict_per_minute
- *     ▲         │          went in the last minute: its end is asked for (end.h)
+ *   WAITS ──▶ ASKED        it is due, the store has its taint, and fewer than
+ *     ▲         │          settings.evict_per_minute went in the last minute: its end is asked for
+ *     │         │          (end.h)
  *     └─────────┘          it is not due any more, or not yet: that is taken back
  *
  * What is to be is found out anew after whatever happens, from the holders that there are then

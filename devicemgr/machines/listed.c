@@ -83,8 +83,7 @@ static void drop_unlisted(struct runtime *runtime)
     struct state *state = runtime->state;
     struct sandbox *sandbox, *next;
 
-    HASH_ITER(hh, state->pods.sandboxes, sandbox, next)
-    {
+    HASH_ITER(hh, state->pods.sandboxes, sandbox, next) {
         if (sandbox->epoch >= state->listing.epoch)
             continue;
         runtime_end_containers(runtime, sandbox);
@@ -101,16 +100,14 @@ static size_t drop_absent(struct runtime *runtime)
     struct allocation *allocation, *next;
     struct pod *pod, *next_pod;
 
-    HASH_ITER(hh, state->pods.by_uid, pod, next_pod)
-    {
+    HASH_ITER(hh, state->pods.by_uid, pod, next_pod) {
         if (pod->removed ? facts_pod_holds(state, pod->uid)
                          : pod->newest || state->now_ms < returns_until_ms(state, pod))
             continue;
         ledger_drop_pod(state, pod);
         runtime->pods_dropped++;
     }
-    HASH_ITER(hh, state->allocations.by_key, allocation, next)
-    {
+    HASH_ITER(hh, state->allocations.by_key, allocation, next) {
         if (state->kubelet.ready && !pods_find(&state->pods, allocation->pod_uid))
             ledger_drop_allocation(state, allocation);
     }
@@ -119,8 +116,8 @@ static size_t drop_absent(struct runtime *runtime)
 
 /* The sandbox in which a container of the allocation may be in the making still; NULL: none is. A
  * restored one does not know its own: nothing is made in any but the newest of its pod, and an
- * earlier shim forwarded nothing into one that was run through this one, as after a reboot. One that
- * a list shows as dead may be alive: what was on its way into it may still come. */
+ * earlier shim forwarded nothing into one that was run through this one, as after a reboot. One
+ * that a list shows as dead may be alive: what was on its way into it may still come. */
 static const struct sandbox *making_in(const struct state *state, const struct allocation *a)
 {
     const struct sandbox *sandbox = pods_find_sandbox(&state->pods, a->unknown_in);

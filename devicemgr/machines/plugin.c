@@ -29,7 +29,7 @@ static void store_stop(struct state *state, struct resource *resource)
     dirty_touch_resource(state, resource->name, true);
 }
 
-/* ---- two names at one socket: a plugin may have both, or has changed from one to the other ---- */
+/* ---- two names at one socket: a plugin may have both, or has changed from one to another ---- */
 
 /* Whether the plugins of these two resources were dialled at the same socket last; `other`'s
  * was dialled. */
@@ -53,16 +53,15 @@ static bool is_anothers(const struct state *state, const struct resource *resour
     return false;
 }
 
-/* The resource was registered just now: what the shim dialled at its socket by itself, for another, is
- * over. */
+/* The resource was registered just now: what the shim dialled at its socket by itself, for another,
+ * is over. */
 static void end_other_names(struct state *state, const struct resource *resource)
 {
     struct text reason = {0};
     struct resource *r, *next;
 
     text_add(&reason, "what listens there registered resource %s since", resource->name);
-    HASH_ITER(hh, state->resources, r, next)
-    {
+    HASH_ITER(hh, state->resources, r, next) {
         const struct endpoint *endpoint = &r->endpoint;
 
         if (!share_socket(r, resource))
@@ -402,8 +401,7 @@ void plugin_tick(struct state *state)
 {
     struct resource *resource, *next;
 
-    HASH_ITER(hh, state->resources, resource, next)
-    {
+    HASH_ITER(hh, state->resources, resource, next) {
         if (untold_ms(resource, state->now_ms) <= state->now_ms)
             log_lists(state, resource, false);
         if (!resource->builtin)

@@ -51,8 +51,7 @@ void prefers_fini(struct prefers *prefers)
 {
     struct prefer *prefer, *next;
 
-    HASH_ITER(hh, prefers->by_call, prefer, next)
-    {
+    HASH_ITER(hh, prefers->by_call, prefer, next) {
         prefer_free(prefers, prefer);
     }
 }
@@ -265,8 +264,7 @@ static void filter(const struct prefer *prefer, char *const *ids, size_t ids_len
         if (named)
             named->available = true;
     }
-    HASH_ITER(hh, by_id, named, next)
-    {
+    HASH_ITER(hh, by_id, named, next) {
         if (named->available && out->len < prefer->size)
             ids_add(out, named->id);
         HASH_DEL(by_id, named);
@@ -336,8 +334,7 @@ void prefers_endpoint_ended(struct prefers *prefers, uint64_t endpoint)
 {
     struct prefer *prefer, *next;
 
-    HASH_ITER(hh, prefers->by_call, prefer, next)
-    {
+    HASH_ITER(hh, prefers->by_call, prefer, next) {
         if (prefer->endpoint != endpoint)
             continue;
         drop_question(prefers->state, prefer);
@@ -352,8 +349,7 @@ void prefers_tick(struct prefers *prefers)
     struct state *state = prefers->state;
     struct prefer *prefer, *next;
 
-    HASH_ITER(hh, prefers->by_call, prefer, next)
-    {
+    HASH_ITER(hh, prefers->by_call, prefer, next) {
         if (prefer->limit_ms > state->now_ms)
             continue;
         rest(state, prefer);

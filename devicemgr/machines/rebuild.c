@@ -110,8 +110,8 @@ static bool was_own_choice(const struct state *state, const struct listed_sandbo
     return named;
 }
 
-/* Whether a create has reserved for the container what it runs with already: the checkpoint had lost
- * that, or an earlier attempt was made behind our back. */
+/* Whether a create has reserved for the container what it runs with already: the checkpoint had
+ * lost that, or an earlier attempt was made behind our back. */
 static bool is_reserved(const struct allocation *allocation, const struct request_item *token,
                         const struct ids *asked)
 {

@@ -34,8 +34,7 @@ void releases_fini(struct releases *releases)
 {
     struct release *release, *next;
 
-    DL_FOREACH_SAFE(releases->first, release, next)
-    {
+    DL_FOREACH_SAFE(releases->first, release, next) {
         release_free(release);
     }
 }
@@ -131,8 +130,7 @@ void releases_listed(struct releases *releases)
     struct state *state = releases->state;
     struct release *release, *next;
 
-    DL_FOREACH_SAFE(releases->first, release, next)
-    {
+    DL_FOREACH_SAFE(releases->first, release, next) {
         if (release->storing)
             continue;
         if (state->listing.epoch > release->epoch)
@@ -157,8 +155,7 @@ void releases_tick(struct releases *releases)
 {
     struct release *release, *next;
 
-    DL_FOREACH_SAFE(releases->first, release, next)
-    {
+    DL_FOREACH_SAFE(releases->first, release, next) {
         struct text text = {0};
 
         if (release->storing || releases->state->now_ms < release->until_ms)
@@ -182,8 +179,7 @@ void releases_committed(struct releases *releases, uint64_t commit, const char *
 {
     struct release *release, *next;
 
-    DL_FOREACH_SAFE(releases->first, release, next)
-    {
+    DL_FOREACH_SAFE(releases->first, release, next) {
         struct text text = {0};
 
         if (!release->storing || release->commit != commit)

@@ -115,7 +115,8 @@ void runtime_end_containers(struct runtime *runtime, const struct sandbox *sandb
     ledger_pod_changed(runtime->state, sandbox->pod->uid);
 }
 
-/* CRI-O stops no container of a sandbox whose pause process has ended: what runs there is listed. */
+/* CRI-O stops no container of a sandbox whose pause process has ended: what runs there is
+ * listed. */
 static void end_stopped(struct runtime *runtime, struct sandbox *sandbox)
 {
     if (!sandbox->stopped_dead) {

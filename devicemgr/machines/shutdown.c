@@ -291,8 +291,7 @@ static bool is_asking(const struct shutdowns *shutdowns)
     const struct shutdown *shutdown = &shutdowns->state->shutdown;
     const struct shutdown_step *step;
 
-    DL_FOREACH(shutdowns->steps, step)
-    {
+    DL_FOREACH(shutdowns->steps, step) {
         const struct shutdown_pod *pod = shutdown_find_pod(shutdown, step->pod_uid);
 
         if (pod && pod->group == shutdown->group)

@@ -9,8 +9,8 @@
  * - the pods of a group that have devices are stopped first;
  * - where the cluster's priorities are not known, only pods with devices are ended, in one group of
  *   all the time there is: what else runs (networks, storage) is not ours to time;
- * - where a kubelet does all that itself nobody is ended, and what it has left is waited for, unless it
- *   has let go of its lock: it is through, or has died, and nobody else ends that;
+ * - where a kubelet does all that itself nobody is ended, and what it has left is waited for,
+ *   unless it has let go of its lock: it is through, or has died, and nobody else ends that;
  * - if the machine does not wait for as long as the settings want, all groups are shortened alike,
  *   which is said;
  * - one that is cancelled leaves pods whose end was not begun as they are. The others come to their

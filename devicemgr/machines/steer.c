@@ -42,8 +42,7 @@ void steers_fini(struct steers *steers)
 {
     struct steer *steer, *next;
 
-    DL_FOREACH_SAFE(steers->first, steer, next)
-    {
+    DL_FOREACH_SAFE(steers->first, steer, next) {
         steer_free(steer);
     }
 }

@@ -86,8 +86,8 @@ void task_note_local(struct tasks *tasks, struct claim *claim)
     dirty_touch_claim(tasks->state, claim);
 }
 
-/* Whether something that is owed is in the way of what is to be prepared. What the kubelet had in its
- * books is, if that was seen before this was asked for: it is seen again, then. */
+/* Whether something that is owed is in the way of what is to be prepared. What the kubelet had in
+ * its books is, if that was seen before this was asked for: it is seen again, then. */
 /* NOLINTNEXTLINE(misc-no-recursion): into one that is owed, whose mark is gone then */
 static bool is_behind_owed(struct tasks *tasks, const struct claimant *claimant)
 {
@@ -166,17 +166,17 @@ static void without_driver(struct tasks *tasks, struct task *task)
     task_note_moved(tasks, claim);
 }
 
-/* The kubelet may have it prepared by itself since it was put off: a container that has it was asked
- * for since then. */
+/* The kubelet may have it prepared by itself since it was put off: a container that has it was
+ * asked for since then. */
 static bool may_be_again(const struct tasks *tasks, const struct claim *claim)
 {
     return claim->moved || task_was_elsewhere(tasks, claim) || task_users_have(claim);
 }
 
 /* It has been said that it is unprepared, and goes out as soon as the driver is there; where the
- * kubelet may have it prepared by itself since then, unless it does, or asks for this here. Nor does
- * it go out to prepare it anew, if a container runs with it. Who asks once more after the store has
- * lost that waits until it has it again. */
+ * kubelet may have it prepared by itself since then, unless it does, or asks for this here. Nor
+ * does it go out to prepare it anew, if a container runs with it. Who asks once more after the
+ * store has lost that waits until it has it again. */
 /* NOLINTNEXTLINE(misc-no-recursion): into one that is owed, whose mark is gone then */
 static void owed(struct tasks *tasks, struct task *task, const struct driver_instance *instance)
 {
@@ -364,8 +364,8 @@ void task_in_use(struct tasks *tasks, struct task *task)
     task_advance(tasks, task);
 }
 
-/* It may be what ends the driver, which would be asked again as soon as it is back, and so be kept from
- * all others. */
+/* It may be what ends the driver, which would be asked again as soon as it is back, and so be kept
+ * from all others. */
 static void lost(struct tasks *tasks, struct task *task)
 {
     bool is_owed = task->owed;

@@ -257,8 +257,8 @@ bool task_users_wait(struct tasks *tasks, struct task *task);
 /* Its driver has unprepared the claim, which somebody may use: who has asked for that is refused,
  * and it is to be prepared anew. */
 void task_users_keep(struct tasks *tasks, struct task *task);
-/* Its driver was told to unprepare it, and may have: if nobody asks for anything, and somebody may use
- * it, it is to be prepared anew. */
+/* Its driver was told to unprepare it, and may have: if nobody asks for anything, and somebody may
+ * use it, it is to be prepared anew. */
 void task_users_renew(struct tasks *tasks, struct task *task);
 /* The request has CDI devices of it. */
 void task_users_add(struct tasks *tasks, struct claim *claim,
@@ -292,7 +292,7 @@ struct task *task_edit(struct tasks *tasks, const struct claim *claim);
 
 /* Of what is in the way of preparing the claim: what is owed to its driver; NULL: nothing. */
 const struct claim *task_owed_first(const struct tasks *tasks, const struct claim *claim);
-/* The same of a claimant's, or of what is prepared with it, at one request: they go out together. */
+/* The same of a claimant's, or of what is prepared with it at one request: they go out together. */
 const struct claim *task_owed_before(const struct tasks *tasks, const struct claimant *claimant);
 /* Whether what is owed may be tried now. */
 bool task_owed_may_go(const struct tasks *tasks, const struct task *task);

@@ -48,8 +48,7 @@ void tasks_let_go(struct tasks *tasks)
 {
     struct claim *claim, *next;
 
-    HASH_ITER(hh, tasks->state->claims.by_key, claim, next)
-    {
+    HASH_ITER(hh, tasks->state->claims.by_key, claim, next) {
         task_note_moved(tasks, claim);
         if (task_find(tasks, claim) || !task_is_the_kubelets(tasks, claim))
             continue;

@@ -10,7 +10,8 @@
 #include "devicemgr/things/moment.h"
 
 /* The kubelet had it in its books since the claim was asked for: then it is allocated yet, and what
- * the claim has is not the same. What it has unprepared since then may be anybody's who asks later. */
+ * the claim has is not the same. What it has unprepared since then may be anybody's who asks
+ * later. */
 static bool is_kept_in_books(const struct tasks *tasks, const struct task *owed,
                              const struct claim *claim)
 {
@@ -28,8 +29,8 @@ static bool may_be_had(const struct tasks *tasks, const struct claim *owed)
     return owed->sent || task_was_elsewhere(tasks, owed);
 }
 
-/* Whether they may be the same thing: one of which no other is made is nothing else, nor is one that
- * draws on other counters. */
+/* Whether they may be the same thing: one of which no other is made is nothing else, nor is one
+ * that draws on other counters. */
 static bool may_be_one(const struct tasks *tasks, const char *driver,
                        const struct granted_device *a, const struct granted_device *b)
 {
@@ -55,8 +56,8 @@ static bool may_meet(const struct tasks *tasks, const char *driver, const struct
     return false;
 }
 
-/* A kubelet has one of a name at a time, and drivers go by that: they would take down what they have
- * prepared since for the other one. */
+/* A kubelet has one of a name at a time, and drivers go by that: they would take down what they
+ * have prepared since for the other one. */
 static bool has_name_of(const struct claim *owed, const struct claim *claim)
 {
     return strcmp(owed->name, claim->name) == 0 &&
@@ -64,8 +65,8 @@ static bool has_name_of(const struct claim *owed, const struct claim *claim)
 }
 
 /* Each is tried before anything else. One that failed is in the way of its name, and of what may be
- * the same devices, or of any, as long as that is not known of both; unless it never had any, or the
- * kubelet has it in its books. What is not allocated may be in a moment. */
+ * the same devices, or of any, as long as that is not known of both; unless it never had any, or
+ * the kubelet has it in its books. What is not allocated may be in a moment. */
 static bool is_in_the_way(const struct tasks *tasks, const struct claim *owed,
                           const struct claim *claim)
 {
@@ -78,8 +79,8 @@ static bool is_in_the_way(const struct tasks *tasks, const struct claim *owed,
             owed->unanswered || may_meet(tasks, claim->driver, &owed->devices, &claim->allocation));
 }
 
-/* One that is owed no more is in the way until that is stored: after a crash it would be told again,
- * behind what was prepared since. */
+/* One that is owed no more is in the way until that is stored: after a crash it would be told
+ * again, behind what was prepared since. */
 const struct claim *task_owed_first(const struct tasks *tasks, const struct claim *claim)
 {
     if (claim->of->owed == 0 && claim->of->owed_stored == 0)

@@ -10,9 +10,9 @@
 #include "devicemgr/things/limits.h"
 #include "devicemgr/things/moment.h"
 
-/* Whether the other claim has a device of the same names as one of these. It need not be the same device,
- * nor the same share of it: a driver may have one name for all that it gives, as for a file in /dev
- * that all may open. */
+/* Whether the other claim has a device of the same names as one of these. It need not be the same
+ * device, nor the same share of it: a driver may have one name for all that it gives, as for a file
+ * in /dev that all may open. */
 static bool look_alike(const struct granted *devices, const struct claim *other)
 {
     for (size_t i = 0; i < devices->len; i++) {
@@ -169,8 +169,8 @@ static bool is_known_to_have(const struct state *state, const struct claim_user 
     return sandbox && facts_sandbox_ready(sandbox) && facts_pod_evicted(state, sandbox->pod->uid);
 }
 
-/* A list that is asked for from then on shows it, if it runs. What an earlier process has sent to the
- * runtime may be on its way for longer. */
+/* A list that is asked for from then on shows it, if it runs. What an earlier process has sent to
+ * the runtime may be on its way for longer. */
 static uint64_t shown_from_ms(const struct state *state, const struct claim_user *user)
 {
     return listing_shows_from(state, later_by(user->asked_ms, CLAIM_USER_COMES_MS));

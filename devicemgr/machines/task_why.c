@@ -104,8 +104,7 @@ void task_expire(struct tasks *tasks, struct task *task)
 {
     struct claimant *claimant, *next;
 
-    DL_FOREACH_SAFE(task->claimants, claimant, next)
-    {
+    DL_FOREACH_SAFE(task->claimants, claimant, next) {
         struct text words = {0};
         struct claim_refusal refusal;
 

@@ -23,8 +23,7 @@ void tasks_fini(struct tasks *tasks)
     while (tasks->first)
         claimant_free(tasks, tasks->first);
     HASH_CLEAR(hh_call, tasks->by_call);
-    HASH_ITER(hh, tasks->by_claim, task, next)
-    {
+    HASH_ITER(hh, tasks->by_claim, task, next) {
         task_free(tasks, task);
     }
 }
@@ -45,8 +44,7 @@ static void advance_all(struct tasks *tasks)
 {
     struct task *task, *next;
 
-    HASH_ITER(hh, tasks->by_claim, task, next)
-    {
+    HASH_ITER(hh, tasks->by_claim, task, next) {
         task_advance(tasks, task);
     }
 }
@@ -64,8 +62,7 @@ static void expire_all(struct tasks *tasks)
 {
     struct task *task, *next;
 
-    HASH_ITER(hh, tasks->by_claim, task, next)
-    {
+    HASH_ITER(hh, tasks->by_claim, task, next) {
         task_expire(tasks, task);
         task_advance(tasks, task);
     }
@@ -230,8 +227,8 @@ void tasks_made(struct tasks *tasks, const char *sandbox_id, const char *contain
         claim_note_asked(claim, sandbox_id, container, tasks->state->now_ms);
 }
 
-/* The kubelet makes its containers without asking for it once more, also where the driver has failed to
- * prepare it anew, or to unprepare it. */
+/* The kubelet makes its containers without asking for it once more, also where the driver has
+ * failed to prepare it anew, or to unprepare it. */
 static bool may_be_taken_for_prepared(const struct claim *claim)
 {
     return claim->state == CLAIM_PREPARED || claim->state == CLAIM_SENT ||
@@ -266,8 +263,7 @@ void tasks_create_refused(struct tasks *tasks, const char *words)
 
     cdi_unresolved(words, &names);
     for (size_t i = 0; i < names.len; i++) {
-        HASH_ITER(hh, tasks->state->claims.by_key, claim, next)
-        {
+        HASH_ITER(hh, tasks->state->claims.by_key, claim, next) {
             if (claim_has_cdi(claim, names.v[i]))
                 prepare_anew(tasks, claim, names.v[i]);
         }
@@ -372,8 +368,7 @@ void tasks_instance_lost(struct tasks *tasks, uint64_t instance)
 {
     struct task *task, *next;
 
-    HASH_ITER(hh_call, tasks->by_call, task, next)
-    {
+    HASH_ITER(hh_call, tasks->by_call, task, next) {
         if (task->instance == instance)
             task_unanswered(tasks, task);
     }
@@ -429,8 +424,7 @@ void tasks_committed(struct tasks *tasks, uint64_t commit, const char *error)
 {
     struct task *task, *next;
 
-    HASH_ITER(hh, tasks->by_claim, task, next)
-    {
+    HASH_ITER(hh, tasks->by_claim, task, next) {
         bool durable = task->claim->durable;
 
         if (!is_to_be_stored(task) || (task->commit != commit && !durable))

@@ -35,8 +35,7 @@ void calls_fini(struct calls *calls)
 {
     struct call *call, *next;
 
-    HASH_ITER(hh, calls->by_number, call, next)
-    {
+    HASH_ITER(hh, calls->by_number, call, next) {
         HASH_DEL(calls->by_number, call);
         call_free(call);
     }

@@ -52,8 +52,8 @@ struct calls {
 
 void calls_fini(struct calls *calls);
 
-/* Begins one on the resource's plugin; valid until it is cancelled or taken. NULL: as many as may be are
- * under way. */
+/* Begins one on the resource's plugin; valid until it is cancelled or taken. NULL: as many as may
+ * be are under way. */
 struct call *calls_start(struct calls *calls, const struct call_question *asks,
                          const struct resource *resource);
 void calls_cancel(struct calls *calls, struct call *call);

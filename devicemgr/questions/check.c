@@ -27,8 +27,7 @@ void checks_fini(struct checks *checks)
 {
     struct check *check, *next;
 
-    HASH_ITER(hh, checks->by_number, check, next)
-    {
+    HASH_ITER(hh, checks->by_number, check, next) {
         check_free(checks, check);
     }
 }

@@ -16,8 +16,8 @@ static bool is_named(const struct devicemgr_create *request, size_t first, const
     return false;
 }
 
-/* The first of the claim's devices from `*at` on that the request names, behind which `*at` is then;
- * NULL: there is none. */
+/* The first of the claim's devices from `*at` on that the request names, behind which `*at` is
+ * then; NULL: there is none. */
 static const struct granted_device *next_named(const struct claim *claim,
                                                const struct devicemgr_create *request, size_t *at)
 {
@@ -136,8 +136,8 @@ static void add_unread(const struct state *state, const struct devicemgr_create 
 
 /* ---- who has them ---- */
 
-/* One whose sandbox nobody knows, and whose row is of an earlier release, may be of any pod; its name
- * decides. */
+/* One whose sandbox nobody knows, and whose row is of an earlier release, may be of any pod; its
+ * name decides. */
 static bool is_of_pod(const struct state *state, const struct devicemgr_create *request,
                       const struct claim_user *user)
 {
@@ -154,7 +154,8 @@ static bool is_of_pod(const struct state *state, const struct devicemgr_create *
            strcmp(user->pod + len + 1, request->pod_name) == 0;
 }
 
-/* The first user of these devices of the claim who is of the pod, or of another; NULL: there is none. */
+/* The first user of these devices of the claim who is of the pod, or of another; NULL: there is
+ * none. */
 static const struct claim_user *find_user(const struct state *state,
                                           const struct devicemgr_create *request,
                                           const struct claim *claim, const struct granted *devices,
@@ -175,15 +176,16 @@ static const struct granted *list_of(const struct claim *claim, const struct gra
     return granted_find(&claim->former, device) == device ? &claim->former : &claim->devices;
 }
 
-/* What it has in the cluster; of one that is allocated nothing any more, or is gone there, what it had:
- * that is with whom it runs, whatever is allocated. The driver of lifted resources (lift.h) answers
- * what that is. */
+/* What it has in the cluster; of one that is allocated nothing any more, or is gone there, what it
+ * had: that is with whom it runs, whatever is allocated. The driver of lifted resources (lift.h)
+ * answers what that is. */
 static bool is_known(const struct claim *claim)
 {
     return claim->allocated || claim->alone || strcmp(claim->driver, LIFT_DRIVER) == 0;
 }
 
-/* Who has it may share it on purpose, or only look at it: what it had before that it looked at, too. */
+/* Who has it may share it on purpose, or only look at it: what it had before that it looked at,
+ * too. */
 static bool is_shared(const struct claim *claim, const struct granted_device *device)
 {
     if (list_of(claim, device) == &claim->former && claim_looks(claim))
@@ -204,8 +206,8 @@ struct rival {
     const struct granted_device *made_of_same; /* what they have; NULL: the device itself */
 };
 
-/* Whether who has the device may have it by this claim as well as by another: where the names are the
- * device's, a container is known by each claim that has it. */
+/* Whether who has the device may have it by this claim as well as by another: where the names are
+ * the device's, a container is known by each claim that has it. */
 static bool may_have_by(const struct claim *claim, const struct granted_device *device,
                         const struct claim_user *user)
 {
@@ -294,8 +296,8 @@ static const struct granted_device *next_running(const struct claim *claim, bool
     return NULL;
 }
 
-/* Whether the driver's claims have the same device before this one, which is among what they have as
- * well: it is drawn once, however many have it. */
+/* Whether the driver's claims have the same device before this one, which is among what they have
+ * as well: it is drawn once, however many have it. */
 static bool is_drawn_already(const struct claim *claim, const struct granted_device *device,
                              bool known)
 {

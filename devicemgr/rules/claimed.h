@@ -14,21 +14,22 @@ struct state;
 /*
  * The devices of a claim are named by the CDI names that its driver has answered. REFUSE: the
  * runtime would start it without them; or a container of another pod, which may still run, has one
- * of them by another claim, although neither is shared on purpose, or one that is made of the same, of
- * which there is not enough for both (counters of ResourceSlices). GO with a reason: that may be
+ * of them by another claim, although neither is shared on purpose, or one that is made of the same,
+ * of which there is not enough for both (counters of ResourceSlices). GO with a reason: that may be
  * so, but nobody knows enough of the claims to refuse it; a driver that has the same names for a
  * device in each claim leaves open which it is.
  */
 struct look claimed_look(const struct state *state, const struct devicemgr_create *request);
-/* Whether the request names a device of any claim that the runtime is to see: what stands for devices of
- * lifted resources (lift.h) it does not. */
+/* Whether the request names a device of any claim that the runtime is to see: what stands for
+ * devices of lifted resources (lift.h) it does not. */
 bool claimed_any(const struct state *state, const struct devicemgr_create *request);
-/* Whether it names one of this claim, as far as it is not known to have the names by another one. */
+/* Whether it names one of this claim, as far as it is not known to have the names by another
+ * one. */
 bool claimed_by(const struct state *state, const struct claim *claim,
                 const struct devicemgr_create *request);
-/* Whether the pod, of which a container has the names of this device of the claim, has them by another
- * one, as the cluster says: that is reserved for the pod, and has a device of the same names, while
- * this one is not reserved for it. */
+/* Whether the pod, of which a container has the names of this device of the claim, has them by
+ * another one, as the cluster says: that is reserved for the pod, and has a device of the same
+ * names, while this one is not reserved for it. */
 bool claimed_by_another(const struct state *state, const struct claim *claim,
                         const struct granted_device *device, const char *pod_uid);
 

@@ -32,7 +32,8 @@ struct holder {
     bool untold; /* they will be: what is tolerated is not known yet */
     bool unseen; /* it has no sandbox yet in this boot, which says what it tolerates */
     const struct tolerations *tolerations; /* of a claim, as the cluster has them; NULL: none */
-    /* By the names of this device of this claim, which may be another claim's, too; NULL: not so. */
+    /* By the names of this device of this claim, which may be another claim's, too; NULL: not
+     * so. */
     const struct claim *claim;
     const struct granted_device *device;
 };
@@ -233,8 +234,8 @@ static void look_at_plugins(struct walk *walk)
 
 /* ---- claims ---- */
 
-/* `former`: the claim had the device before, as who runs with it since then has it still; but not who
- * has reserved the claim. */
+/* `former`: the claim had the device before, as who runs with it since then has it still; but not
+ * who has reserved the claim. */
 static void look_at_users(struct holder *holder, const struct claim *claim,
                           const struct granted_device *device, bool former)
 {

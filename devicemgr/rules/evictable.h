@@ -3,10 +3,10 @@
  * NoExecute is looked at for itself, so that one of which nothing is known any more is counted, and
  * in nobody's way.
  *
- * Holders are pods that are there: those with an allocation of the device, whoever chose it;
- * those to which the kubelet's checkpoint gives it; and of a claim those whose containers were made
- * with it, and those that have reserved it. For the taints of a ResourceSlice or a DeviceTaintRule
- * the cluster's own controller evicts them, and for those that are published from here (lifted.h) who
+ * Holders are pods that are there: those with an allocation of the device, whoever chose it; those
+ * to which the kubelet's checkpoint gives it; and of a claim those whose containers were made with
+ * it, and those that have reserved it. For the taints of a ResourceSlice or a DeviceTaintRule the
+ * cluster's own controller evicts them, and for those that are published from here (lifted.h) who
  * has the device by a claim; only claims that stand for extended resources it does not see.
  */
 #ifndef DEVICEMGR_RULES_EVICTABLE_H

@@ -201,8 +201,9 @@ bool holders_keeps(const struct state *state, const struct allocation *holder)
     return allocation_life(holder) != ALLOCATION_IDLE || !facts_pod_over(state, holder->pod_uid);
 }
 
-/* Whether the kubelet has given it to another container of a pod that is not over, which has another
- * in its place: it is still theirs in the kubelet's books. `container` NULL: to another pod's. */
+/* Whether the kubelet has given it to another container of a pod that is not over, which has
+ * another in its place: it is still theirs in the kubelet's books. `container` NULL: to another
+ * pod's. */
 static bool asked_for(const struct state *state, const char *resource, const char *id,
                       const char *pod_uid, const char *container)
 {

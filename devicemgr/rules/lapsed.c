@@ -23,8 +23,8 @@ static bool is_reserved(const struct state *state, const struct claim *claim, co
     return consumers && ids_contain(&consumers->reserved_for, pod_uid) == is;
 }
 
-/* What the kubelet names of it may be of a call that was none of ours: that its driver has moved says
- * the claim, too. */
+/* What the kubelet names of it may be of a call that was none of ours: that its driver has moved
+ * says the claim, too. */
 static bool may_be_the_kubelets(const struct state *state, const struct claim *claim)
 {
     const struct driver *driver = drivers_find(&state->drivers, claim->driver);

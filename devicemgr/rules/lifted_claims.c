@@ -23,7 +23,8 @@ static bool only_looks(const struct state *state, const struct by_claim *by, con
     return false;
 }
 
-/* Whether each claim by which somebody has the device, but for those that only look, is among these. */
+/* Whether each claim by which somebody has the device, but for those that only look, is among
+ * these. */
 static bool is_within(const struct state *state, const char *resource, const char *id,
                       const struct by_claims *by, const struct by_claims *among)
 {

@@ -13,10 +13,10 @@ struct allocation;
 struct state;
 struct wanted;
 
-/* Whether two containers may both have this device of a lifted resource by claims: each claim of the
- * one is the other's too, or only looks at it. Of a claim that is not known here, since the checkpoint
- * was lost, nobody has said that it does. By no claim, as in rows from before they were kept: then
- * nothing is known against it. */
+/* Whether two containers may both have this device of a lifted resource by claims: each claim of
+ * the one is the other's too, or only looks at it. Of a claim that is not known here, since the
+ * checkpoint was lost, nobody has said that it does. By no claim, as in rows from before they were
+ * kept: then nothing is known against it. */
 bool lifted_claims_shared(const struct state *state, const char *resource, const char *id,
                           const struct by_claims *one, const struct by_claims *other);
 /* By which claims the container wants the device, NULL: all of the resource; with what is known, or

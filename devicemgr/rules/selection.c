@@ -286,8 +286,8 @@ static struct look look_at_had(const struct state *state, const struct wanted *w
     return look;
 }
 
-/* Whether it waits for what the shim chose, and nobody ever had: others may be free. What was chosen
- * in the place of what is lost it is to have beside what stays of that. */
+/* Whether it waits for what the shim chose, and nobody ever had: others may be free. What was
+ * chosen in the place of what is lost it is to have beside what stays of that. */
 static bool never_had(const struct wanted *wanted, const struct look *look)
 {
     return wanted->has->tentative && wanted->has->before.len == 0 && !wanted->want->token &&

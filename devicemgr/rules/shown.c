@@ -108,8 +108,7 @@ static void marks_fini(struct marks *marks)
 {
     struct mark *mark, *next;
 
-    HASH_ITER(hh, marks->by_id, mark, next)
-    {
+    HASH_ITER(hh, marks->by_id, mark, next) {
         HASH_DEL(marks->by_id, mark);
         free(mark);
     }

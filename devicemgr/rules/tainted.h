@@ -16,8 +16,8 @@ struct tolerations;
 /* What the pod tolerates by its annotation; never NULL. */
 const struct tolerations *tainted_tolerations(const struct state *state, const char *pod_uid);
 
-/* Whether a container may be made with them: GO, or REFUSE. Asked, as the others of a resource, only
- * where some of its devices are tainted (`wanted->tainted`). */
+/* Whether a container may be made with them: GO, or REFUSE. Asked, as the others of a resource,
+ * only where some of its devices are tainted (`wanted->tainted`). */
 struct look tainted_of_ids(const struct state *state, const struct wanted *wanted,
                            const struct ids *ids);
 /* The same of the devices of claims that are named to the runtime (dra.h), whoever tainted them; a

@@ -15,8 +15,8 @@ struct look usable_sandbox(const struct state *state, const struct wanted *first
 /* The second half alone: a sandbox that is not known says nothing. GO or REFUSE. */
 struct look usable_pod(const struct state *state, const struct demand *demand);
 
-/* Whether the resource is known, none of the ids tainted NoExecute or kept back by the operator, the
- * endpoint active, the ids listed and healthy. */
+/* Whether the resource is known, none of the ids tainted NoExecute or kept back by the operator,
+ * the endpoint active, the ids listed and healthy. */
 struct look usable_ids(const struct state *state, const struct wanted *wanted,
                        const struct ids *ids);
 

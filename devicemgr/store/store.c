@@ -89,8 +89,8 @@ static void note_lost(struct store *store)
 }
 
 /* A finding of the quick check is the file's end; one of the full check alone lies in an index,
- * which is made anew from the rows. Neither is believed before `again`: a page that the disk did not
- * give is one, too, and may be there the next time. */
+ * which is made anew from the rows. Neither is believed before `again`: a page that the disk did
+ * not give is one, too, and may be there the next time. */
 static int check_file(struct store *store, bool again, char *why, size_t why_bytes)
 {
     int rc = store_db_check(store->db, "PRAGMA quick_check(1)", why, why_bytes);
@@ -369,7 +369,8 @@ static bool was_read(const struct store *store)
 }
 
 /* Lets go of the file that has lost its name or is not whole, and of what has that name now:
- * neither is the state. SQLite must not bring the journal, which may be another's by now, to an end. */
+ * neither is the state. SQLite must not bring the journal, which may be another's by now, to an
+ * end. */
 static int leave_file(struct store *store, char *err, size_t err_bytes)
 {
     static const char why[] = "removed, replaced or cut short while in use";

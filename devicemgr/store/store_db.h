@@ -16,8 +16,8 @@
 #include <sqlite3.h>
 
 /* Opens the file, whose path is shorter than PATH_MAX. *out is the caller's to close, also after an
- * error. `lock_first`: before anything is read, for which SQLite then needs no -shm file. That is how
- * a full disk can be read, but not one that is read-only, which gives no such lock. */
+ * error. `lock_first`: before anything is read, for which SQLite then needs no -shm file. That is
+ * how a full disk can be read, but not one that is read-only, which gives no such lock. */
 int store_db_connect(const char *path, bool lock_first, sqlite3 **out);
 int store_db_exec(sqlite3 *db, const char *sql);
 /* The first column of the first row as a number. */

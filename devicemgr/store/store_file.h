@@ -1,7 +1,8 @@
 /*
  * The files of a store, and the directory they lie in.
  *
- * All functions but store_file_path() block on the disk; those that give an int give 0, or -1 with errno set.
+ * All functions but store_file_path() block on the disk; those that give an int give 0, or -1 with
+ * errno set.
  */
 #ifndef DEVICEMGR_STORE_STORE_FILE_H
 #define DEVICEMGR_STORE_STORE_FILE_H
@@ -55,8 +56,8 @@ bool store_file_is_as_it_was(const char *path, const struct store_file_mark *mar
 /* A name beside `path` that is free, with `kind` and a time stamp. */
 void store_file_name_aside(const char *path, const char *kind, char base[STORE_ASIDE_BYTES_MAX]);
 /* Moves the file and what SQLite keeps beside it out of the way, under names by which SQLite still
- * finds them together: those of `base`, which is filled. Of more than STORE_ASIDE_MAX of that kind the
- * oldest of those from before are removed; a journal without its file counts as one. */
+ * finds them together: those of `base`, which is filled. Of more than STORE_ASIDE_MAX of that kind
+ * the oldest of those from before are removed; a journal without its file counts as one. */
 int store_file_set_aside(const char *dir, const char *path, const char *kind,
                          char base[STORE_ASIDE_BYTES_MAX]);
 

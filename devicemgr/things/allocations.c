@@ -22,8 +22,7 @@ void allocations_fini(struct allocations *table)
 {
     struct allocation *allocation, *next;
 
-    HASH_ITER(hh, table->by_key, allocation, next)
-    {
+    HASH_ITER(hh, table->by_key, allocation, next) {
         allocations_remove(table, allocation);
     }
     assert(table->options_bytes == 0);

@@ -62,8 +62,8 @@ struct claim {
     size_t response_bytes;
     uint64_t prepared_ms;   /* since when it is prepared; 0: it is not, or was in an earlier boot */
     struct granted devices; /* the same, read */
-    /* What the driver had answered before that, as far as containers may run with it that were asked
-     * for then: of all of them together, and CLAIM_FORMER_MAX at most. */
+    /* What the driver had answered before that, as far as containers may run with it that were
+     * asked for then: of all of them together, and CLAIM_FORMER_MAX at most. */
     struct granted former;
     /* All that it had answered before that since the claim was prepared first, whoever has it: a
      * kubelet may name it yet (lapsed.h). CLAIM_FORMER_MAX at most, the newest. */
@@ -160,8 +160,8 @@ void claim_set_restored(struct claim *claim, enum claim_state state, uint64_t no
 void claim_set_moved(struct claim *claim, bool moved);
 /* It was prepared for the first time. */
 void claim_set_prepared(struct claim *claim, uint64_t prepared_ms);
-/* What the driver answered; copied. Who uses it by now has what it was before. False, and nothing has
- * changed: it is no such answer. */
+/* What the driver answered; copied. Who uses it by now has what it was before. False, and nothing
+ * has changed: it is no such answer. */
 bool claims_set_response(struct claims *table, struct claim *claim, const void *response,
                          size_t response_bytes) __attribute__((warn_unused_result));
 void claim_set_local(struct claim *claim);
@@ -181,15 +181,16 @@ bool claim_has_cdi(const struct claim *claim, const char *name);
 /* The container among those that may run with it; NULL: it is none of them. */
 struct claim_user *claim_find_user(const struct claim *claim, const char *sandbox_id,
                                    const char *container);
-/* With the devices that the claim has now. Once for each; there is a most of them. Whether the row is
- * another by that. All is copied. */
+/* With the devices that the claim has now. Once for each; there is a most of them. Whether the row
+ * is another by that. All is copied. */
 bool claim_add_user(struct claim *claim, const char *sandbox_id, const char *container,
                     const char *pod, const char *pod_uid, uint64_t asked_ms);
 /* If it is one of them it is as if it were asked for then. */
 void claim_note_asked(struct claim *claim, const char *sandbox_id, const char *container,
                       uint64_t asked_ms);
 void claim_drop_user(struct claim *claim, size_t index);
-/* Of a row: that the user, whom there is, has what the claim had before, and what that was; copied. */
+/* Of a row: that the user, whom there is, has what the claim had before, and what that was;
+ * copied. */
 void claim_set_former(struct claim *claim, const char *sandbox_id, const char *container);
 void claim_add_former(struct claim *claim, const struct granted_device *device);
 /* Likewise all that its driver had answered before; `lapsed` is taken. */

@@ -1,8 +1,8 @@
 /*
  * The devices of one resource, as its plugin last listed them.
  *
- * A list is a whole snapshot. Kept in the natural order of ids; a snapshot that names the same ids in
- * the same order as the last costs one comparison per id and no memory.
+ * A list is a whole snapshot. Kept in the natural order of ids; a snapshot that names the same ids
+ * in the same order as the last costs one comparison per id and no memory.
  */
 #ifndef DEVICEMGR_THINGS_DEVICES_H
 #define DEVICEMGR_THINGS_DEVICES_H

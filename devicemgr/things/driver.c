@@ -127,8 +127,7 @@ static const struct driver_instance *newest_connected(const struct driver_instan
 {
     const struct driver_instance *instance, *newest = NULL;
 
-    DL_FOREACH(instances, instance)
-    {
+    DL_FOREACH(instances, instance) {
         if (instance->connected)
             newest = instance;
     }

@@ -160,8 +160,7 @@ static struct ending_ask *find_ask(const struct ending *ending, enum end_asker a
 {
     struct ending_ask *ask;
 
-    DL_FOREACH(ending->asks, ask)
-    {
+    DL_FOREACH(ending->asks, ask) {
         if (ask->asker == asker && ask->token == token)
             return ask;
     }

@@ -19,8 +19,8 @@
  * Any of them goes to GONE when the runtime does not know the pod any more, and the ending with it.
  * From EVICTED, STOPPING and STOPPED on nothing of the pod is made any more (rules/ended.h).
  *
- * Who asks is told once. The grace only gets shorter, but of an eviction that the API server has not
- * taken yet when who wanted it so takes that back.
+ * Who asks is told once. The grace only gets shorter, but of an eviction that the API server has
+ * not taken yet when who wanted it so takes that back.
  */
 #ifndef DEVICEMGR_THINGS_ENDING_H
 #define DEVICEMGR_THINGS_ENDING_H
@@ -33,8 +33,8 @@
 
 /* Of a grace: the pod's own. */
 #define ENDING_POD_GRACE UINT64_MAX
-/* The token of an asker that asks for each pod once, whatever for: an operator, eviction, the machine's
- * shutdown. */
+/* The token of an asker that asks for each pod once, whatever for: an operator, eviction, the
+ * machine's shutdown. */
 #define END_ONCE 0
 
 enum end_asker {

@@ -23,9 +23,9 @@ struct granted_device {
 char *granted_device_id(const struct granted_device *device);
 /* Whether that is it. */
 bool granted_device_is(const struct granted_device *device, const char *id);
-/* Whether all its names are among these. The kubelet sends all of each device; one of them alone may
- * be another's, too: a driver may have names for a device whoever has it, and for what all of its
- * devices have in common. */
+/* Whether all its names are among these. The kubelet sends all of each device; one of them alone
+ * may be another's, too: a driver may have names for a device whoever has it, and for what all of
+ * its devices have in common. */
 bool granted_device_named(const struct granted_device *device, const char *const *names,
                           size_t names_len);
 

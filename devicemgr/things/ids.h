@@ -33,8 +33,9 @@ void ids_sort(struct ids *ids);
 bool ids_contain(const struct ids *ids, const char *id);
 /* The same of a sorted list, in O(log len). */
 bool ids_contain_sorted(const struct ids *ids, const char *id);
-/* In what is sorted by ids, `len` items of `bytes` each, which begin with a pointer to their id: where
- * the first is that does not come before `id`, and, with `behind`, is not it either. In O(log len). */
+/* In what is sorted by ids, `len` items of `bytes` each, which begin with a pointer to their id:
+ * where the first is that does not come before `id`, and, with `behind`, is not it either. In O(log
+ * len). */
 size_t ids_place(const void *items, size_t len, size_t bytes, const char *id, bool behind);
 /* In the same order. */
 bool ids_equal(const struct ids *a, const struct ids *b);

@@ -139,8 +139,8 @@
 /* ResourceSlices of this node: the API allows one 128 devices. */
 #define SLICES_MAX 1024
 #define SLICE_DEVICES_MAX 1024
-/* Counters that one speaks of, and what its devices draw on them: the API allows 8 sets of 32, and 64
- * devices that draw on 32 of each of two. */
+/* Counters that one speaks of, and what its devices draw on them: the API allows 8 sets of 32, and
+ * 64 devices that draw on 32 of each of two. */
 #define SLICE_COUNTERS_MAX 1024
 #define SLICE_DRAWS_MAX 4096
 /* What is owed to a driver that is back goes out so many at a time: most drivers do one thing after
@@ -156,9 +156,9 @@
  * s. */
 #define ANEW_MS_MIN 10000
 #define ANEW_MS_MAX 300000
-/* A claim at which its driver has ended so often, one time after the other, may be what ends it: it is
- * refused, and asked for again as the kubelet does, each 60 to 90 s, since the driver has others to
- * serve. */
+/* A claim at which its driver has ended so often, one time after the other, may be what ends it: it
+ * is refused, and asked for again as the kubelet does, each 60 to 90 s, since the driver has others
+ * to serve. */
 #define CLAIM_LOST_MAX 3
 /* Names in the words of a runtime that are looked at: those of a claim. */
 #define UNRESOLVED_MAX 32
@@ -198,15 +198,15 @@
 #define SHUTDOWN_MARGIN_MS 1000
 /* Priorities are waited for so long: an agent that has just come may be listing pods. */
 #define SHUTDOWN_KNOW_MS 2000
-/* A kubelet that has let go of its lock is waited for so long yet: what it has stopped last may be at
- * its end. */
+/* A kubelet that has let go of its lock is waited for so long yet: what it has stopped last may be
+ * at its end. */
 #define SHUTDOWN_LEFT_MS 2000
 /* A machine that has not gone down so long after all was done will not, though nobody has said so:
  * who would is gone. systemd gives most units 90 s to stop. */
 #define SHUTDOWN_GIVEN_UP_MS 600000
 
-/* Devices of one resource that are published as a DRA driver's, in 256 slices: a change that concerns
- * all of them is as many requests. Of each so many attributes and taints as the API takes
+/* Devices of one resource that are published as a DRA driver's, in 256 slices: a change that
+ * concerns all of them is as many requests. Of each so many attributes and taints as the API takes
  * (staging/src/k8s.io/api/resource/v1/types.go). */
 #define LIFTED_DEVICES_MAX 16384
 #define LIFTED_ATTRIBUTES_MAX 32
@@ -261,9 +261,9 @@
  * socket may make thousands a second, each with another name. Each caller is told. */
 #define REFUSALS_TOLD_AT_ONCE 10
 #define REFUSAL_TOLD_EVERY_MS 10000
-/* Of the lists of one resource that differ so many are logged in quick succession; from then on what
- * came of them once in so long. A plugin whose health flaps a hundred times a second must not have
- * the log kept from others' lines. */
+/* Of the lists of one resource that differ so many are logged in quick succession; from then on
+ * what came of them once in so long. A plugin whose health flaps a hundred times a second must not
+ * have the log kept from others' lines. */
 #define LISTS_TOLD_AT_ONCE 10
 #define LIST_TOLD_EVERY_MS 10000
 /* How long a plugin that is connected may take until its first list before it counts as stopped. */

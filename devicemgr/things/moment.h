@@ -35,7 +35,8 @@ static inline uint64_t paced_ms(uint64_t paid_ms, uint64_t now_ms, uint64_t at_o
     return paid_ms > now_ms + ahead_ms ? paid_ms - ahead_ms : now_ms;
 }
 
-/* By when they are paid for with one more, now: as early as `at_once` of them are, at the latest. */
+/* By when they are paid for with one more, now: as early as `at_once` of them are, at the
+ * latest. */
 static inline uint64_t paced_paid_ms(uint64_t paid_ms, uint64_t now_ms, uint64_t at_once,
                                      uint64_t every_ms)
 {

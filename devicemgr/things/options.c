@@ -266,8 +266,7 @@ void options_merge_fini(struct options_merge *merge)
 {
     struct options_seen *seen, *next;
 
-    HASH_ITER(hh, merge->seen, seen, next)
-    {
+    HASH_ITER(hh, merge->seen, seen, next) {
         HASH_DEL(merge->seen, seen);
         free(seen->key);
         free(seen);

@@ -23,8 +23,8 @@ static inline void options_free(V1beta1__ContainerAllocateResponse *options)
 
 /* What it takes in memory, with what the heap adds to each piece. */
 size_t options_bytes(const V1beta1__ContainerAllocateResponse *options);
-/* Whether all its texts are UTF-8, as a runtime in Go wants them, and a kubelet: protobuf-c does not
- * look. */
+/* Whether all its texts are UTF-8, as a runtime in Go wants them, and a kubelet: protobuf-c does
+ * not look. */
 bool options_are_text(const V1beta1__ContainerAllocateResponse *options);
 /* Deep, with fields this version does not know; those have numbers that there are. */
 V1beta1__ContainerAllocateResponse *options_copy(const V1beta1__ContainerAllocateResponse *options);

@@ -119,8 +119,7 @@ void pods_fini(struct pods *pods)
 {
     struct pod *pod, *next;
 
-    HASH_ITER(hh, pods->by_uid, pod, next)
-    {
+    HASH_ITER(hh, pods->by_uid, pod, next) {
         pods_remove(pods, pod);
     }
     while (pods->gone)

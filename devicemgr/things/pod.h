@@ -8,8 +8,8 @@
  * Two different things end a sandbox. It is *stopped*: StopPodSandbox has succeeded, and its
  * containers are dead. It is *dead*: a list says that it is not ready, as after a reboot, or when
  * its pause process was killed. Nothing new can be made in it then, but what was on its way into it
- * may come, as it may be listed as ready again, and its containers may run on: each of them says for
- * itself what it is.
+ * may come, as it may be listed as ready again, and its containers may run on: each of them says
+ * for itself what it is.
  *
  * What has become of its stop is its state:
  *

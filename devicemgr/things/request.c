@@ -119,8 +119,7 @@ static int token_take_ids(struct request_item *item, const json_t *list, struct 
         text_add(error, "%zu device ids, more than %d", json_array_size(list), REQUEST_COUNT_MAX);
         return -1;
     }
-    json_array_foreach(list, index, id)
-    {
+    json_array_foreach(list, index, id) {
         if (json_string_length(id) == 0) {
             text_add(error, "ids[%zu] is no device id", index);
             return -1;

@@ -16,8 +16,7 @@ static void builtins_clear(struct resource *resource)
 {
     struct builtin *builtin, *next;
 
-    HASH_ITER(hh, resource->builtins, builtin, next)
-    {
+    HASH_ITER(hh, resource->builtins, builtin, next) {
         HASH_DEL(resource->builtins, builtin);
         free(builtin->id);
         options_free(builtin->options);

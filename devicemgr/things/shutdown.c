@@ -28,8 +28,7 @@ static void drop_pods(struct shutdown *shutdown)
 {
     struct shutdown_pod *pod, *next;
 
-    HASH_ITER(hh, shutdown->pods, pod, next)
-    {
+    HASH_ITER(hh, shutdown->pods, pod, next) {
         HASH_DEL(shutdown->pods, pod);
         free(pod->uid);
         free(pod);
@@ -40,8 +39,7 @@ static void drop_known(struct shutdown *shutdown)
 {
     struct shutdown_known *known, *next;
 
-    HASH_ITER(hh, shutdown->known, known, next)
-    {
+    HASH_ITER(hh, shutdown->known, known, next) {
         HASH_DEL(shutdown->known, known);
         free(known->uid);
         free(known->name);

@@ -153,7 +153,8 @@ bool slices_draw_apart(const struct slices *table, const char *driver, const cha
     return true;
 }
 
-/* Those of an earlier generation may be there for a moment: who says that there is more is right. */
+/* Those of an earlier generation may be there for a moment: who says that there is more is
+ * right. */
 bool slices_counter(const struct slices *table, const char *driver, const char *pool,
                     const char *counter, uint64_t *much)
 {

@@ -45,8 +45,8 @@ struct slices {
 
 void slices_fini(struct slices *table);
 size_t slices_len(const struct slices *table);
-/* Adds one that is not there; all is copied, but of too many devices the first ones, and of too many
- * counters or draws none. */
+/* Adds one that is not there; all is copied, but of too many devices the first ones, and of too
+ * many counters or draws none. */
 void slices_add(struct slices *table, const struct devicemgr_slice *is);
 /* It is no more, if it was there. */
 void slices_remove(struct slices *table, const char *uid);
@@ -61,8 +61,8 @@ const struct slice *slices_drawing(const struct slices *table, const char *drive
                                    const char *device);
 /* How much of a counter it draws by that. */
 uint64_t slice_draw(const struct slice *slice, const char *device, const char *counter);
-/* Whether both are known to draw on counters, and on none together: neither is made of what the other
- * is. */
+/* Whether both are known to draw on counters, and on none together: neither is made of what the
+ * other is. */
 bool slices_draw_apart(const struct slices *table, const char *driver, const char *pool,
                        const char *one, const char *other);
 /* How much of it there is in the pool; false: none of them says that. */

@@ -100,8 +100,7 @@ int tolerations_read(struct tolerations *tolerations, const char *json, struct t
         json_decref(list);
         return -1;
     }
-    json_array_foreach(list, i, one)
-    {
+    json_array_foreach(list, i, one) {
         wrong = add_json(&read, one);
         if (wrong) {
             text_add(error, "toleration %zu: %s", i + 1, wrong);

@@ -1,7 +1,7 @@
 /*
  * The list of taints: of two that are in its order, what was set, which is sorted anew for each
- * page, and what comes of health, of which there may be as much as there are devices: that is looked
- * at as far as somebody listens.
+ * page, and what comes of health, of which there may be as much as there are devices: that is
+ * looked at as far as somebody listens.
  */
 #include <stdio.h>
 #include <stdlib.h>

@@ -21,8 +21,8 @@ struct state *meant_state(const struct devicemgr *mgr, uint64_t now_ms);
 
 /* Whether `pod` is this one: its uid, "namespace/name", its name; NULL: any. */
 bool meant_pod(const char *pod, const char *uid, const char *pod_namespace, const char *name);
-/* Its pod's uid: its sandbox's, or while that is not known, as after a restart, what is stored of it;
- * "": not known. */
+/* Its pod's uid: its sandbox's, or while that is not known, as after a restart, what is stored of
+ * it; "": not known. */
 const char *meant_user_uid(const struct state *state, const struct claim_user *user);
 /* Whether a container of the pod may run with the claim: this one, or (NULL) any. */
 bool meant_uses(const struct state *state, const char *pod, const char *container,

@@ -36,8 +36,8 @@ struct devicemgr {
     bool running; /* inside devicemgr_run() */
 };
 
-/* A create names CDI devices: whether it is refused as they are of claims, for a taint or who has them;
- * else the claims know of it. */
+/* A create names CDI devices: whether it is refused as they are of claims, for a taint or who has
+ * them; else the claims know of it. */
 bool turn_claims_refuse(struct devicemgr *mgr, uint64_t create,
                         const struct devicemgr_create *request);
 /* The runtime has made its container, or its client gives it up: before it is over. */

@@ -74,7 +74,8 @@ void claim_explain_renewed(const struct claim *claim, const char *words, struct 
  * sentence. */
 void claim_explain_not_read(const struct state *state, const struct ids *names, struct text *text);
 /* Another pod's container may have a device (`ids`) of the claim, or one that is made of the same
- * (`made_of_same`; NULL: the device itself); `hidden`: who it is is not told. Adds the whole sentence. */
+ * (`made_of_same`; NULL: the device itself); `hidden`: who it is is not told. Adds the whole
+ * sentence. */
 void claim_explain_held(const struct claim *claim, const struct claim_user *user,
                         const struct ids *ids, const struct granted_device *made_of_same,
                         bool hidden, struct text *text);

@@ -204,8 +204,8 @@ static void on_object(void *user, const json_t *object)
         put(watched, object);
 }
 
-/* A list is large, and what is left of it small; and of the libraries' pages most are wanted for the
- * start and for lists alone. */
+/* A list is large, and what is left of it small; and of the libraries' pages most are wanted for
+ * the start and for lists alone. */
 static void on_list_ended(void *user)
 {
     struct watched *watched = user;

@@ -55,8 +55,8 @@ static size_t behind_string(const struct answer *answer, size_t at)
     return at < answer->len ? at + 1 : at;
 }
 
-/* Behind the value, and the spaces before it, that begins at `at`: before the comma or the bracket that
- * ends it. */
+/* Behind the value, and the spaces before it, that begins at `at`: before the comma or the bracket
+ * that ends it. */
 static size_t behind_value(const struct answer *answer, size_t at)
 {
     size_t depth = 0;

@@ -21,8 +21,9 @@ struct answer {
 bool answer_add(struct answer *answer, const char *bytes, size_t len);
 /* Another one begins. */
 void answer_clear(struct answer *answer);
-/* What stands under any of these `names` (up to a NULL) is 0 from now on, wherever it is. For what may be
- * JSON of anybody's, and nobody here is to read: numbers of any size, texts that are none. */
+/* What stands under any of these `names` (up to a NULL) is 0 from now on, wherever it is. For what
+ * may be JSON of anybody's, and nobody here is to read: numbers of any size, texts that are
+ * none. */
 void answer_leave_out(struct answer *answer, const char *const *names);
 /* It as JSON, for json_decref(). NULL: it is no object. */
 json_t *answer_json(const struct answer *answer);

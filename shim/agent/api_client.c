@@ -120,8 +120,9 @@ static void on_done(void *user, const struct transport_result *from)
     }
     if (status == 401)
         credentials_refused(client->credentials);
-    /* A server that answers with an error is there, unless it says that it cannot. 500 is of what was
-     * asked for: a webhook of it, or several budgets of a pod (pkg/registry/core/pod/storage). */
+    /* A server that answers with an error is there, unless it says that it cannot. 500 is of what
+     * was asked for: a webhook of it, or several budgets of a pod
+     * (pkg/registry/core/pod/storage). */
     if (!request->unusable)
         tell_reached(client, status > 0 && status != 401 && status <= 500, result.words);
     end(request, &result);

@@ -31,8 +31,8 @@ struct credentials_set {
 
 enum credentials_state {
     CREDENTIALS_READY,
-    CREDENTIALS_PENDING, /* a plugin is at work, and what it gave before, if anything, is over or was
-                          * refused; changed() follows */
+    CREDENTIALS_PENDING, /* a plugin is at work, and what it gave before, if anything, is over or
+                          * was refused; changed() follows */
     CREDENTIALS_BROKEN,  /* there are none, and words say why */
 };
 

@@ -2,9 +2,10 @@
  * systemd-logind, as far as it has to do with the machine's shutdown: what
  * org.freedesktop.login1.Manager says (org.freedesktop.login1(5)), and locks on it.
  *
- * Nothing is believed that a signal carries: each one (a shutdown begins or is cancelled, a lock comes
- * or goes), and each minute, has all of it read anew, and one reading is told at once. So it makes no
- * difference whether a change was seen, or came to pass before this process or this logind started.
+ * Nothing is believed that a signal carries: each one (a shutdown begins or is cancelled, a lock
+ * comes or goes), and each minute, has all of it read anew, and one reading is told at once. So it
+ * makes no difference whether a change was seen, or came to pass before this process or this logind
+ * started.
  */
 #ifndef SHIM_AGENT_LOGIND_H
 #define SHIM_AGENT_LOGIND_H

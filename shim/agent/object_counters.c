@@ -92,7 +92,8 @@ static void add_draw(Agent__V1__Draw *draw, uint32_t counter, uint64_t much)
     draw->n_counters = draw->n_thousandths = len + 1;
 }
 
-/* Counters of sets, whose names are under `key`: what a device draws on them; `draw` NULL: what there is. */
+/* Counters of sets, whose names are under `key`: what a device draws on them; `draw` NULL: what
+ * there is. */
 static void read_sets(const json_t *sets, const char *key, Agent__V1__Slice *out,
                       Agent__V1__Draw *draw)
 {
@@ -101,12 +102,10 @@ static void read_sets(const json_t *sets, const char *key, Agent__V1__Slice *out
     json_t *counter;
     size_t i;
 
-    json_array_foreach(sets, i, set)
-    {
+    json_array_foreach(sets, i, set) {
         const char *of = json_string_value(json_object_get(set, key));
 
-        json_object_foreach(json_object_get(set, "counters"), name, counter)
-        {
+        json_object_foreach(json_object_get(set, "counters"), name, counter) {
             uint64_t much;
             uint32_t at;
 
@@ -151,8 +150,7 @@ void object_read_counters(const json_t *spec, size_t bytes_max, Agent__V1__Slice
 
     read_sets(json_object_get(spec, "sharedCounters"), "name", out, NULL);
     out->draws = must(calloc(json_array_size(devices) + 1, sizeof *out->draws));
-    json_array_foreach(devices, i, device)
-    {
+    json_array_foreach(devices, i, device) {
         Agent__V1__Draw *draw;
 
         if (json_array_size(draws_of(device)) == 0)

@@ -1,5 +1,6 @@
 /*
- * Of a ResourceSlice: the counters that devices draw on which are made of the same, as partitions are.
+ * Of a ResourceSlice: the counters that devices draw on which are made of the same, as partitions
+ * are.
  */
 #ifndef SHIM_AGENT_OBJECT_COUNTERS_H
 #define SHIM_AGENT_OBJECT_COUNTERS_H

@@ -59,8 +59,7 @@ static char *claim_name(const json_t *object, const json_t *claim)
 
     if (json_object_get(claim, "resourceClaimName"))
         return text(json_object_get(claim, "resourceClaimName"));
-    json_array_foreach(at(object, "status", "resourceClaimStatuses"), i, status)
-    {
+    json_array_foreach(at(object, "status", "resourceClaimStatuses"), i, status) {
         const char *its = json_string_value(json_object_get(status, "name"));
 
         if (name && its && strcmp(name, its) == 0)
@@ -75,8 +74,7 @@ static void read_claims(const json_t *object, Agent__V1__Pod *out)
     size_t i;
 
     out->claims = array_of(json_array_size(claims), sizeof *out->claims);
-    json_array_foreach(claims, i, claim)
-    {
+    json_array_foreach(claims, i, claim) {
         Agent__V1__PodClaim *one = must(malloc(sizeof *one));
 
         agent__v1__pod_claim__init(one);
@@ -136,8 +134,9 @@ static Agent__V1__TaintSelector *selector(const json_t *object)
     out->driver = text(json_object_get(object, "driver"));
     out->pool = text(json_object_get(object, "pool"));
     out->device = text(json_object_get(object, "device"));
-    json_object_foreach((json_t *)object, name, value) out->more |=
-        strcmp(name, "driver") != 0 && strcmp(name, "pool") != 0 && strcmp(name, "device") != 0;
+    json_object_foreach((json_t *)object, name, value)
+        out->more |=
+            strcmp(name, "driver") != 0 && strcmp(name, "pool") != 0 && strcmp(name, "device") != 0;
     return out;
 }
 
@@ -177,12 +176,11 @@ static void read_taints(const json_t *devices, Agent__V1__Slice *out)
     const json_t *device, *one;
     size_t i, k, n = 0;
 
-    json_array_foreach(devices, i, device) n += json_array_size(taints_of(device));
-    out->taints = array_of(n, sizeof *out->taints);
     json_array_foreach(devices, i, device)
-    {
-        json_array_foreach(taints_of(device), k, one)
-        {
+        n += json_array_size(taints_of(device));
+    out->taints = array_of(n, sizeof *out->taints);
+    json_array_foreach(devices, i, device) {
+        json_array_foreach(taints_of(device), k, one) {
             Agent__V1__DeviceTaint *to = must(malloc(sizeof *to));
 
             agent__v1__device_taint__init(to);
@@ -199,8 +197,7 @@ static bool are_apart(const json_t *devices)
     const json_t *device;
     size_t i;
 
-    json_array_foreach(devices, i, device)
-    {
+    json_array_foreach(devices, i, device) {
         if (json_array_size(json_object_get(device, "consumesCounters")) > 0 ||
             json_array_size(at(device, "basic", "consumesCounters")) > 0)
             return false;
@@ -221,8 +218,8 @@ static ProtobufCMessage *slice(const json_t *object)
     out->pool = text(json_object_get(pool, "name"));
     out->generation = json_integer_value(json_object_get(pool, "generation"));
     out->devices = array_of(json_array_size(devices), sizeof *out->devices);
-    json_array_foreach(devices, i, one) out->devices[out->n_devices++] =
-        must(strdup(name_in(one))); /* of a list each is freed */
+    json_array_foreach(devices, i, one)
+        out->devices[out->n_devices++] = must(strdup(name_in(one))); /* of a list each is freed */
     out->apart = are_apart(devices);
     read_taints(devices, out);
     object_read_counters(json_object_get(object, "spec"), FACT_BYTES_MAX, out);
@@ -260,8 +257,8 @@ static Agent__V1__ClaimDevice *claim_device(const json_t *result)
     out->admin_access = json_is_true(json_object_get(result, "adminAccess"));
     out->share_id = text(json_object_get(result, "shareID"));
     out->tolerations = array_of(json_array_size(tolerations), sizeof *out->tolerations);
-    json_array_foreach(tolerations, i, one) out->tolerations[out->n_tolerations++] =
-        toleration(one);
+    json_array_foreach(tolerations, i, one)
+        out->tolerations[out->n_tolerations++] = toleration(one);
     return out;
 }
 
@@ -272,8 +269,7 @@ static void read_reserved(const json_t *reserved, Agent__V1__Claim *out)
     size_t i;
 
     out->reserved_for = array_of(json_array_size(reserved), sizeof *out->reserved_for);
-    json_array_foreach(reserved, i, one)
-    {
+    json_array_foreach(reserved, i, one) {
         const char *uid = json_string_value(json_object_get(one, "uid"));
         const char *group = json_string_value(json_object_get(one, "apiGroup"));
 
@@ -300,7 +296,8 @@ Agent__V1__Claim *object_claim(const json_t *object)
     out->uid = text(at(object, "metadata", "uid"));
     out->allocated = json_is_object(allocation);
     out->devices = array_of(json_array_size(results), sizeof *out->devices);
-    json_array_foreach(results, i, result) out->devices[out->n_devices++] = claim_device(result);
+    json_array_foreach(results, i, result)
+        out->devices[out->n_devices++] = claim_device(result);
     out->extended = says_true(at(object, "metadata", "annotations"), EXTENDED_RESOURCE_CLAIM);
     read_reserved(at(object, "status", "reservedFor"), out);
     return out;

@@ -14,7 +14,8 @@
 /* The object's uid; NULL: it has none, and is of no use. Borrowed from it. */
 const char *object_uid(const json_t *object);
 
-/* Whether it is a pod that has ended, and is there only to be read of: a node may have thousands. */
+/* Whether it is a pod that has ended, and is there only to be read of: a node may have
+ * thousands. */
 bool object_is_over(Agent__V1__Kind kind, const json_t *object);
 
 /* Puts what counts of it into `facts`: facts_put()'s answer, or -EINVAL for one without a uid. */

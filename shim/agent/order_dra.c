@@ -66,8 +66,8 @@ static void tell_claim(struct run *run, const json_t *object)
     agent__v1__claim__free_unpacked(claim, NULL);
 }
 
-/* What users say to drivers, and drivers of devices (runtime.RawExtension), and who has said which of
- * it. */
+/* What users say to drivers, and drivers of devices (runtime.RawExtension), and who has said which
+ * of it. */
 static const char *const FOREIGN[] = {"parameters", "data", "managedFields", NULL};
 
 static void on_claim(void *user, const struct api_result *result)

@@ -121,7 +121,8 @@ static void ask_eviction(struct run *run)
 }
 
 /* By an admission policy, which answers 422 unless it says otherwise
- * (staging/src/k8s.io/apiserver/pkg/admission/plugin/policy/validating), or for want of the right. */
+ * (staging/src/k8s.io/apiserver/pkg/admission/plugin/policy/validating), or for want of the
+ * right. */
 static bool is_denied(const struct api_result *result)
 {
     return result->outcome == API_REFUSED || result->status == 422;
@@ -180,8 +181,7 @@ static bool is_marked(const json_t *pod)
     const json_t *one;
     size_t i;
 
-    json_array_foreach(conditions, i, one)
-    {
+    json_array_foreach(conditions, i, one) {
         const char *type = json_string_value(json_object_get(one, "type"));
         const char *reason = json_string_value(json_object_get(one, "reason"));
         const char *status = json_string_value(json_object_get(one, "status"));
@@ -222,8 +222,8 @@ static void judge(struct run *run, const json_t *pod)
         mark(run, &marked);
 }
 
-/* One that is too large to be looked into is no mirror: who made it is to have no pod that stays. The
- * uid is a precondition in any case. */
+/* One that is too large to be looked into is no mirror: who made it is to have no pod that stays.
+ * The uid is a precondition in any case. */
 static void on_pods(void *user, const struct api_result *result)
 {
     struct run *run = user;

@@ -61,8 +61,8 @@ void run_fail(struct run *run, const struct api_result *result);
 /* `ops` are told of the run. */
 void run_ask(struct run *run, const char *method, const struct query *query, const char *type,
              const char *body, const struct api_ops *ops);
-/* Likewise with `body` as text, which is taken: unless there is none (NULL; what it is made of is no
- * UTF-8), or the path is none; the run has ended then, the former with the words `no_text`. */
+/* Likewise with `body` as text, which is taken: unless there is none (NULL; what it is made of is
+ * no UTF-8), or the path is none; the run has ended then, the former with the words `no_text`. */
 void run_ask_json(struct run *run, const char *method, const struct query *query, const char *type,
                   json_t *body, const char *no_text, const struct api_ops *ops);
 /* An api_ops's body, for those who read the answer. */

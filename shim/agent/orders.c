@@ -167,8 +167,7 @@ static void on_turn(uv_timer_t *timer)
 
     if (orders->begun_len == ORDERS_AT_ONCE)
         return;
-    TAILQ_FOREACH(run, &orders->runs, entry)
-    {
+    TAILQ_FOREACH(run, &orders->runs, entry) {
         if (run->begun)
             continue;
         uv_timer_start(timer, on_turn, 0, 0);
@@ -183,8 +182,7 @@ static struct run *find(struct orders *orders, uint64_t id)
 {
     struct run *run;
 
-    TAILQ_FOREACH(run, &orders->runs, entry)
-    {
+    TAILQ_FOREACH(run, &orders->runs, entry) {
         if (run->order->id == id)
             return run;
     }

@@ -28,9 +28,9 @@ void orders_free(struct orders *orders);
 void orders_take(struct orders *orders, const Agent__V1__Order *order);
 /* Nobody waits for it: it is cut, without an answer. */
 void orders_cancel(struct orders *orders, uint64_t id);
-/* The daemon is lost: likewise all of them, but Events that are being told, which end as they do. What
- * it, or the next, still wants is ordered again; what it does not want by then, or wants otherwise, is
- * not to come in between. */
+/* The daemon is lost: likewise all of them, but Events that are being told, which end as they do.
+ * What it, or the next, still wants is ordered again; what it does not want by then, or wants
+ * otherwise, is not to come in between. */
 void orders_daemon_lost(struct orders *orders);
 
 #endif

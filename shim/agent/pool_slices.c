@@ -36,8 +36,8 @@ bool pool_slices_add_stale(struct pool_slices *slices, const char *name, const c
 }
 
 /* One slice may get other devices in one write, while all others are right: that is seen before or
- * after. If one is missing besides, and is made first, the pool would be whole with the old devices of
- * the one and the new ones of the other. */
+ * after. If one is missing besides, and is made first, the pool would be whole with the old devices
+ * of the one and the new ones of the other. */
 int64_t pool_slices_generation(const struct pool_slices *slices)
 {
     int64_t newest = slices->stale_generation;

@@ -430,9 +430,9 @@ static void on_stream_done(struct reflector *reflector, const char *words,
     }
 }
 
-/* Not even a bookmark has come of it, for so long that it was given up. That is a connection that is dead;
- * or `version` is one that the server has not come to, as its store was restored from before that: then
- * nothing would be told until it has, and what has changed meanwhile never. */
+/* Not even a bookmark has come of it, for so long that it was given up. That is a connection that
+ * is dead; or `version` is one that the server has not come to, as its store was restored from
+ * before that: then nothing would be told until it has, and what has changed meanwhile never. */
 static bool was_silent(const struct reflector *reflector)
 {
     return reflector->events == 0 &&

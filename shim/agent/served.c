@@ -99,8 +99,7 @@ static unsigned read_versions(const json_t *group)
     unsigned versions = 0;
     size_t i;
 
-    json_array_foreach(json_object_get(group, "versions"), i, one)
-    {
+    json_array_foreach(json_object_get(group, "versions"), i, one) {
         const char *name = json_string_value(json_object_get(one, "version"));
 
         for (unsigned v = 0; name && v < VERSIONS; v++)
@@ -142,8 +141,7 @@ static unsigned find_versions(const json_t *groups)
     const json_t *one;
     size_t i;
 
-    json_array_foreach(groups, i, one)
-    {
+    json_array_foreach(groups, i, one) {
         const char *name = json_string_value(json_object_get(one, "name"));
 
         if (name && strcmp(name, SERVED_GROUP) == 0)
@@ -168,9 +166,9 @@ static void on_groups(void *user, const struct api_result *result)
     answer_fini(&served->answer);
 }
 
-/* A server that does not say has what is asked for, or says 404 to that. A 404 for the group looks the
- * same where a load balancer has no server behind it: what is not in the list of all groups is not
- * served. */
+/* A server that does not say has what is asked for, or says 404 to that. A 404 for the group looks
+ * the same where a load balancer has no server behind it: what is not in the list of all groups is
+ * not served. */
 static void on_group(void *user, const struct api_result *result)
 {
     static const struct api_ops groups_ops = {.body = on_body, .done = on_groups};

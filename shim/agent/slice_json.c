@@ -110,8 +110,7 @@ static const json_t *find_device(const json_t *devices, const char *name)
     const json_t *device;
     size_t i;
 
-    json_array_foreach(devices, i, device)
-    {
+    json_array_foreach(devices, i, device) {
         if (strcmp(name_of(device), name) == 0)
             return device;
     }
@@ -125,8 +124,7 @@ bool slice_json_named(const json_t *devices, const json_t *others)
 
     if (json_array_size(devices) != json_array_size(others))
         return false;
-    json_array_foreach(devices, i, device)
-    {
+    json_array_foreach(devices, i, device) {
         if (!find_device(others, name_of(device)))
             return false;
     }
@@ -138,9 +136,9 @@ static json_t *without_times(const json_t *devices)
     json_t *copy = must(json_deep_copy(devices)), *device, *taint;
     size_t i, k;
 
-    json_array_foreach(copy, i, device)
-    {
-        json_array_foreach(taints_of(device), k, taint) json_object_del(taint, TIME_ADDED);
+    json_array_foreach(copy, i, device) {
+        json_array_foreach(taints_of(device), k, taint)
+            json_object_del(taint, TIME_ADDED);
     }
     return copy;
 }
@@ -173,8 +171,7 @@ static void keep_time(json_t *taint, const json_t *taints)
     const json_t *other;
     size_t i;
 
-    json_array_foreach(taints, i, other)
-    {
+    json_array_foreach(taints, i, other) {
         json_t *added = json_object_get(other, TIME_ADDED);
 
         if (added && is_same_text(taint, other, "key") && is_same_text(taint, other, "value") &&
@@ -188,10 +185,10 @@ void slice_json_keep_times(json_t *devices, const json_t *from)
     json_t *device, *taint;
     size_t i, k;
 
-    json_array_foreach(devices, i, device)
-    {
+    json_array_foreach(devices, i, device) {
         const json_t *before = find_device(from, name_of(device));
 
-        json_array_foreach(taints_of(device), k, taint) keep_time(taint, taints_of(before));
+        json_array_foreach(taints_of(device), k, taint)
+            keep_time(taint, taints_of(before));
     }
 }

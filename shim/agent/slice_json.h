@@ -3,8 +3,8 @@
  * (cri-proto/agent_v1.proto, PoolSlice).
  *
  * The API server adds to a taint when it was added, unless that is said (timeAdded). From then on
- * the seconds of tolerations count, so that who changes a slice leaves it as it is: it is no part of
- * a comparison, and goes over to what is written.
+ * the seconds of tolerations count, so that who changes a slice leaves it as it is: it is no part
+ * of a comparison, and goes over to what is written.
  */
 #ifndef SHIM_AGENT_SLICE_JSON_H
 #define SHIM_AGENT_SLICE_JSON_H

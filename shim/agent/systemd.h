@@ -1,7 +1,7 @@
 /*
- * libsystemd's sd-bus (sd-bus(3)), loaded when it is needed: with what it links itself (compression,
- * cryptography) it takes 700 KiB, which an agent that has nothing to do with the machine's shutdown
- * does not.
+ * libsystemd's sd-bus (sd-bus(3)), loaded when it is needed: with what it links itself
+ * (compression, cryptography) it takes 700 KiB, which an agent that has nothing to do with the
+ * machine's shutdown does not.
  */
 #ifndef SHIM_AGENT_SYSTEMD_H
 #define SHIM_AGENT_SYSTEMD_H

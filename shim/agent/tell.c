@@ -77,7 +77,8 @@ static json_t *text(const char *from, size_t max)
     return string;
 }
 
-/* The object's, '.', and a number; where that is too long for a name, ours in the object's place. */
+/* The object's, '.', and a number; where that is too long for a name, ours in the object's
+ * place. */
 static void name_event(const char *object, const struct timespec *now,
                        char name[SPAM_NAME_BYTES_MAX])
 {

@@ -90,10 +90,11 @@ static long local_port(curl_socket_t socket)
                                               : 0;
 }
 
-/* A stream that has timed out leaves its connection to others (HTTP/2), which may have lost its server
- * without anybody's word: behind a load balancer the kernel goes on having all acknowledged. One on
- * which a second one has, and nothing came at all, is ended with all that is on it, so that it begins
- * anew on another. The first may be one slow answer on a connection that is quiet otherwise. */
+/* A stream that has timed out leaves its connection to others (HTTP/2), which may have lost its
+ * server without anybody's word: behind a load balancer the kernel goes on having all acknowledged.
+ * One on which a second one has, and nothing came at all, is ended with all that is on it, so that
+ * it begins anew on another. The first may be one slow answer on a connection that is quiet
+ * otherwise. */
 static void doubt_if_silent(const struct transport_request *request)
 {
     const struct transport *transport = request->transport;
@@ -101,8 +102,7 @@ static void doubt_if_silent(const struct transport_request *request)
     long port = 0;
 
     curl_easy_getinfo(request->easy, CURLINFO_LOCAL_PORT, &port);
-    LIST_FOREACH(watched, &transport->watched, entry)
-    {
+    LIST_FOREACH(watched, &transport->watched, entry) {
         if (port == 0 || port != local_port(watched->socket) ||
             uv_now(transport->loop) - watched->heard_ms < SILENT_MS)
             continue;

@@ -41,8 +41,8 @@ struct transport_call {
         silence_s; /* without a byte of an answer, after which it is over; 0: it may be silent */
 };
 
-/* What the server's clock showed, in milliseconds since 1970, when boot_now_ms() was 0: by the Date of the
- * last answer that had one, to some seconds. 0: none had. */
+/* What the server's clock showed, in milliseconds since 1970, when boot_now_ms() was 0: by the Date
+ * of the last answer that had one, to some seconds. 0: none had. */
 uint64_t transport_server_boot_ms(const struct transport *transport);
 
 /* NULL: libcurl cannot be had, with a log line. */

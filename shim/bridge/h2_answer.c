@@ -11,8 +11,9 @@
 
 /* Bytes that have come are credited when they are so many. */
 #define CREDIT_BYTES (1024 * 1024)
-/* The most that a read makes us put: a PING of 17 bytes is answered with as many, a request, of 9 if
- * there is nothing in it, with an RST_STREAM of 13; and a GOAWAY. What h2_pump() puts comes on top of it. */
+/* The most that a read makes us put: a PING of 17 bytes is answered with as many, a request, of 9
+ * if there is nothing in it, with an RST_STREAM of 13; and a GOAWAY. What h2_pump() puts comes on
+ * top of it. */
 #define REACTION_BYTES_MAX (2 * KEPT_READ_BYTES_MAX)
 /* A DATA frame, which is longer than the frames that begin or end a call. */
 #define PUMPED_BYTES_MAX (H2_FRAME_HEAD_BYTES + H2_FRAME_BYTES_MAX)

@@ -90,8 +90,9 @@ static void block_field(struct block *block, const char *name, const char *value
     block_text(block, value);
 }
 
-/* Each says that the table has no bytes (RFC 7541 §6.3): a client that has lowered its table must be
- * told so in the next block (§4.2), to all others it is as good. So nobody need know who was told. */
+/* Each says that the table has no bytes (RFC 7541 §6.3): a client that has lowered its table must
+ * be told so in the next block (§4.2), to all others it is as good. So nobody need know who was
+ * told. */
 static void block_begin(struct block *block)
 {
     *block = (struct block){.bytes = {0x20}, .len = 1};

@@ -33,8 +33,8 @@
 #define H2_FORMAT 2
 
 /* Calls at once: of a resource the kubelet has two or three open, of a DRA driver one for each pod
- * that comes or goes, of which there are 110 by default, all of them behind a reboot, and the stream
- * of its health. */
+ * that comes or goes, of which there are 110 by default, all of them behind a reboot, and the
+ * stream of its health. */
 #define H2_STREAMS_MAX 128
 /* What a client may put into one frame, HTTP/2's own smallest limit; and into a header block. */
 #define H2_FRAME_BYTES_MAX 16384

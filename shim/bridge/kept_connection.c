@@ -113,8 +113,7 @@ static struct kept_connection *largest(void)
 {
     struct kept_connection *connection, *found = LIST_FIRST(&all);
 
-    LIST_FOREACH(connection, &all, of_all)
-    {
+    LIST_FOREACH(connection, &all, of_all) {
         if (connection->held_bytes > found->held_bytes)
             found = connection;
     }
@@ -160,8 +159,8 @@ static int flush(struct kept_connection *connection)
     return err;
 }
 
-/* Why it is over; NULL: it is not. What is left to be read then is the loop's next turn's: others have
- * theirs between. */
+/* Why it is over; NULL: it is not. What is left to be read then is the loop's next turn's: others
+ * have theirs between. */
 static const char *work(struct kept_connection *connection)
 {
     unsigned reads = 0;
@@ -215,8 +214,8 @@ static void on_poll(uv_poll_t *poll, int status, int events)
         go_on(connection);
 }
 
-/* What fails is found out from the loop: by the next read, or, while there is no room for one, by the
- * next write. */
+/* What fails is found out from the loop: by the next read, or, while there is no room for one, by
+ * the next write. */
 void kept_connection_answered(struct kept_connection *connection)
 {
     kept_connection_used(connection);
@@ -399,7 +398,7 @@ void kept_connections_settled(const struct kept_connections *connections)
     struct kept_connection *connection;
 
     LIST_FOREACH(connection, connections, entry)
-    kept_socket_settled(connection->kept);
+        kept_socket_settled(connection->kept);
 }
 
 /* Which has been without a call for longest; NULL: none is. */
@@ -407,8 +406,7 @@ static struct kept_connection *find_idle(const struct kept_connections *connecti
 {
     struct kept_connection *connection, *found = NULL;
 
-    LIST_FOREACH(connection, connections, entry)
-    {
+    LIST_FOREACH(connection, connections, entry) {
         if (!kept_calls_any(connection) &&
             (!found || connection->idle_since_ms < found->idle_since_ms))
             found = connection;

@@ -46,7 +46,8 @@ static inline const struct h2_state *kept_state_of(const struct kept_connection 
 void kept_calls_ask(struct kept_connection *connection);
 /* Those whose streams are over: ended by us, or by the client, which who answers is told. */
 void kept_calls_forget(struct kept_connection *connection);
-/* Gives back what large requests have taken whose streams are over; how many bytes the others hold. */
+/* Gives back what large requests have taken whose streams are over; how many bytes the others
+ * hold. */
 size_t kept_calls_hold(struct kept_connection *connection);
 /* Whether there is a call, if only the beginning of one. */
 bool kept_calls_any(const struct kept_connection *connection);

@@ -96,8 +96,8 @@ static int take_client(void *user, int fd)
 
 /* ---- listening ---- */
 
-/* On the listening `fd`, which it takes also on failure. The one from before goes when there is a new
- * one, and not sooner: it may be the one that still works. */
+/* On the listening `fd`, which it takes also on failure. The one from before goes when there is a
+ * new one, and not sooner: it may be the one that still works. */
 static int accept_from(struct kept_server *server, int fd)
 {
     const struct acceptor_owner owner = {.name = socket_file_path(&server->file),

@@ -36,9 +36,9 @@
 #define KEPT_IDLE_MS 1000
 /* Of one connection, in a turn of the loop; each up to KEPT_READ_BYTES_MAX. */
 #define KEPT_READS_IN_A_ROW_MAX 4
-/* Bytes of requests that are not answered, and of answers to one call that are not taken, of all clients
- * of all sockets together: four of the largest. The kubelet asks for one container at a time. Beyond,
- * the connection that holds most of it ends: this memory outlives the process. */
+/* Bytes of requests that are not answered, and of answers to one call that are not taken, of all
+ * clients of all sockets together: four of the largest. The kubelet asks for one container at a
+ * time. Beyond, the connection that holds most of it ends: this memory outlives the process. */
 #define KEPT_HELD_BYTES_MAX ((size_t)64 * 1024 * 1024)
 /* A process that has lived so long with what it took over is not killed by it. */
 #define KEPT_SETTLED_MS 10
@@ -90,8 +90,8 @@
 /* For what the kubelet is not shown yet: who holds a device counts once the mask has run out. The
  * file is written as a whole, and pods come and go. */
 #define SNAPSHOT_HELD_DELAY_MS 10000
-/* For that long from its start a bridge keeps the sockets of resources and drivers that its file does not
- * name, unless the daemon says sooner which there are. */
+/* For that long from its start a bridge keeps the sockets of resources and drivers that its file
+ * does not name, unless the daemon says sooner which there are. */
 #define STORED_MS 5000
 /* A process that died so soon after it began to register was quick to die; after so many of them in
  * a row the next one waits before it registers, twice as long each time. While it waits the kubelet
@@ -113,10 +113,10 @@
 /* A driver that a daemon does not call served when it starts may come within that time; then it is
  * withdrawn from the kubelet. Less than the 30 s after which the kubelet wipes its slices. */
 #define STAND_INS_SETTLE_MS 10000
-/* A driver that has registered with the kubelet itself is shown on for so long, in which the kubelet
- * registers it, too: it looks each second, and after a try that has failed, which is one more, it
- * waits half a second (pkg/kubelet/pluginmanager). Less than the 5 s after which it opens a stream
- * of health anew. */
+/* A driver that has registered with the kubelet itself is shown on for so long, in which the
+ * kubelet registers it, too: it looks each second, and after a try that has failed, which is one
+ * more, it waits half a second (pkg/kubelet/pluginmanager). Less than the 5 s after which it opens
+ * a stream of health anew. */
 #define STAND_INS_MOVED_MS 4000
 /* A registration that the kubelet refuses is tried again by itself, after pauses that grow to two
  * minutes; a socket of another name is tried at once. At first, and at most, twice as long each

@@ -124,8 +124,8 @@ static void on_watch(struct rpc_incoming *call, const ProtobufCMessage *message,
 
 /* ---- what it tells ---- */
 
-/* What was known before, of an agent that has not listed it yet, say, counts until all of its kind is
- * told. */
+/* What was known before, of an agent that has not listed it yet, say, counts until all of its kind
+ * is told. */
 static void end_lists(struct cluster *cluster, const Agent__V1__ReportRequest *report)
 {
     for (size_t i = 0; report->state && i < report->state->n_complete; i++) {

@@ -3,8 +3,8 @@
  * what is to be done there goes out. The daemon works without an agent, and while the API server is
  * away; what is known of the cluster is then what was last told.
  *
- * Of two agents at once, an old and a new one, the one that came last is served. That two are there for
- * long is told (rivals.h).
+ * Of two agents at once, an old and a new one, the one that came last is served. That two are there
+ * for long is told (rivals.h).
  */
 #ifndef SHIM_CLUSTER_CLUSTER_H
 #define SHIM_CLUSTER_CLUSTER_H

@@ -1,6 +1,6 @@
 /*
- * What the parts of a cluster share: cluster.c has its life and answers who asks, agent_calls.c serves the
- * agent.
+ * What the parts of a cluster share: cluster.c has its life and answers who asks, agent_calls.c
+ * serves the agent.
  */
 #ifndef SHIM_CLUSTER_CLUSTER_INSIDE_H
 #define SHIM_CLUSTER_CLUSTER_INSIDE_H

@@ -10,8 +10,8 @@
 #include "cri-proto/agent_v1.pb-c.h"
 #include "devicemgr/taints.h"
 
-/* Of a slice, as it is now. How old a taint is, by the clock of who says when it was added: it shows
- * `server_now_s`, since 1970. */
+/* Of a slice, as it is now. How old a taint is, by the clock of who says when it was added: it
+ * shows `server_now_s`, since 1970. */
 void core_taints_slice(struct devicemgr *core, uint64_t now_ms, uint64_t server_now_s,
                        const char *uid, const Agent__V1__Slice *slice);
 /* A rule, likewise. NULL: it is no more. One that selects no device, or by what is not known

@@ -157,8 +157,7 @@ static void on_time(uv_timer_t *timer)
     struct lift_call *call, *next;
     char words[WORDS_BYTES_MAX];
 
-    HASH_ITER(hh, driver->calls, call, next)
-    {
+    HASH_ITER(hh, driver->calls, call, next) {
         uint64_t number = call->number;
 
         if (call->due_ms > boot_now_ms())

@@ -18,8 +18,8 @@
  * published. */
 #define CLUSTER_POOL_BYTES_MAX ((size_t)4 * 1024 * 1024)
 /* Those that are ordered at once, but for those that have failed and are tried on; with these, and
- * their bytes together: all of them go to an agent that comes, whose queue (RPC_QUEUE_BYTES_MAX) has
- * room for more. */
+ * their bytes together: all of them go to an agent that comes, whose queue (RPC_QUEUE_BYTES_MAX)
+ * has room for more. */
 #define CLUSTER_POOLS_AT_ONCE 4
 #define CLUSTER_POOLS_ORDERED_MAX 256
 #define CLUSTER_POOLS_BYTES_MAX ((CLUSTER_POOLS_AT_ONCE + 2) * CLUSTER_POOL_BYTES_MAX)
@@ -35,8 +35,8 @@
 /* What is told of them, while the API server is away. */
 #define CLUSTER_EVICTION_EVENTS_MAX 1024
 /* Claims that are looked up: as many as the core has (devicemgr/things/limits.h, CLAIMS_MAX), which
- * asks for all of them when it starts, and once. Of more, the oldest are not any more, which are the
- * first to be over. */
+ * asks for all of them when it starts, and once. Of more, the oldest are not any more, which are
+ * the first to be over. */
 #define CLUSTER_CLAIMS_MAX 4096
 /* In one message to the agent. */
 #define CLUSTER_BATCH_MAX 256
@@ -46,14 +46,14 @@
  * (pkg/kubelet/cm/dra/plugin/dra_plugin_manager.go). */
 #define CLUSTER_AGAIN_MS_MIN 1000
 #define CLUSTER_AGAIN_MS_MAX 300000
-/* Since the API server answers again, or the order is another one: so long waits what would wait for more
- * than twice as long, likewise with a fifth by chance. */
+/* Since the API server answers again, or the order is another one: so long waits what would wait
+ * for more than twice as long, likewise with a fifth by chance. */
 #define CLUSTER_BACK_MS 5000
 /* An order without an answer for that long is sent again: what the agent asks for takes up to half
  * a minute, and three requests at most. */
 #define CLUSTER_ANSWER_MS 120000
-/* How often is looked at what is removed, while something changes; and while something is still to be
- * told. */
+/* How often is looked at what is removed, while something changes; and while something is still to
+ * be told. */
 #define CLUSTER_LOOK_MS 1000
 #define CLUSTER_LOOK_AGAIN_MS 15000
 /* Resources that the Node is still to be told are removed, as the daemon before left them: as many

@@ -60,8 +60,7 @@ static void set_timer(struct cluster_orders *orders)
     uint64_t now_ms = boot_now_ms(), next_ms = UINT64_MAX;
     const struct cluster_order *order;
 
-    TAILQ_FOREACH(order, &orders->all, entry)
-    {
+    TAILQ_FOREACH(order, &orders->all, entry) {
         uint64_t at_ms = order->state == ORDER_DUE ? now_ms : order->at_ms;
 
         next_ms = at_ms < next_ms ? at_ms : next_ms;
@@ -79,8 +78,7 @@ static void on_time(uv_timer_t *timer)
     uint64_t now_ms = boot_now_ms();
     struct cluster_order *order;
 
-    TAILQ_FOREACH(order, &orders->all, entry)
-    {
+    TAILQ_FOREACH(order, &orders->all, entry) {
         if (order->state != ORDER_DUE && order->at_ms <= now_ms)
             order->state = ORDER_DUE;
     }
@@ -95,8 +93,8 @@ static void set_later(struct cluster_orders *orders, struct cluster_order *order
     set_timer(orders);
 }
 
-/* What would wait for minutes does not; each second try at most, however often there is reason to: what
- * comes and goes is not to be asked for the more. */
+/* What would wait for minutes does not; each second try at most, however often there is reason to:
+ * what comes and goes is not to be asked for the more. */
 static void hurry(struct cluster_order *order, uint64_t now_ms)
 {
     if (order->state != ORDER_LATER || order->unhurried > 0 ||
@@ -112,8 +110,7 @@ static struct cluster_order *find(const struct cluster_orders *orders, uint64_t 
 {
     struct cluster_order *order;
 
-    TAILQ_FOREACH(order, &orders->all, entry)
-    {
+    TAILQ_FOREACH(order, &orders->all, entry) {
         if (order->what->id == id)
             return order;
     }
@@ -180,8 +177,7 @@ size_t cluster_orders_fill(struct cluster_orders *orders, Agent__V1__Order **out
     struct cluster_order *order;
     size_t n = 0, bytes = 0;
 
-    TAILQ_FOREACH(order, &orders->all, entry)
-    {
+    TAILQ_FOREACH(order, &orders->all, entry) {
         if (order->state != ORDER_DUE || n == max)
             continue;
         bytes += agent__v1__order__get_packed_size(order->what);
@@ -246,8 +242,7 @@ bool cluster_orders_refused(const struct cluster_orders *orders, Agent__V1__Orde
 {
     const struct cluster_order *order;
 
-    TAILQ_FOREACH(order, &orders->all, entry)
-    {
+    TAILQ_FOREACH(order, &orders->all, entry) {
         if (order->told && order->what->what_case == what)
             return true;
     }
@@ -270,8 +265,7 @@ void cluster_orders_lost(struct cluster_orders *orders)
 {
     struct cluster_order *order;
 
-    TAILQ_FOREACH(order, &orders->all, entry)
-    {
+    TAILQ_FOREACH(order, &orders->all, entry) {
         if (order->state == ORDER_SENT || order->told)
             order->state = ORDER_DUE;
     }
@@ -283,8 +277,7 @@ void cluster_orders_reached(struct cluster_orders *orders)
     uint64_t now_ms = boot_now_ms();
     struct cluster_order *order;
 
-    TAILQ_FOREACH(order, &orders->all, entry)
-    {
+    TAILQ_FOREACH(order, &orders->all, entry) {
         if (!order->told)
             hurry(order, now_ms);
     }

@@ -68,8 +68,8 @@ struct cluster_trouble {
     uint64_t since_ms; /* the first that failed; boot_now_ms() */
     bool refused;      /* one of its tries was */
 };
-/* Why one is not done yet; borrowed until something else is called. False: it is none, or nothing was
- * said of it. */
+/* Why one is not done yet; borrowed until something else is called. False: it is none, or nothing
+ * was said of it. */
 bool cluster_orders_trouble(const struct cluster_orders *orders, uint64_t id,
                             struct cluster_trouble *out) __attribute__((warn_unused_result));
 

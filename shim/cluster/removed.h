@@ -3,9 +3,9 @@
  * number that nobody stands for (pkg/kubelet/cm/devicemanager/manager.go, GetCapacity).
  *
  * A kubelet that has the resource in its checkpoint publishes it by itself, and would undo what
- * another says: it is left to it until it has forgotten the resource, also if it was ordered before.
- * So is one that somebody else has registered with the kubelet. A plugin that is back ends it: what was
- * ordered is taken back.
+ * another says: it is left to it until it has forgotten the resource, also if it was ordered
+ * before. So is one that somebody else has registered with the kubelet. A plugin that is back ends
+ * it: what was ordered is taken back.
  *
  * What the Node was not told yet the next daemon tells it (removed_file.h).
  */

@@ -1,7 +1,7 @@
 /*
  * Two agents that are there for long, as from a package and a DaemonSet: the one that came last is
- * served, and whoever was served before comes again at once. One that takes the place of another for
- * good, as in a rolling update, does not have it taken back.
+ * served, and whoever was served before comes again at once. One that takes the place of another
+ * for good, as in a rolling update, does not have it taken back.
  */
 #ifndef SHIM_CLUSTER_RIVALS_H
 #define SHIM_CLUSTER_RIVALS_H

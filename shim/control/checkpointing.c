@@ -199,8 +199,7 @@ static void on_timer(uv_timer_t *timer)
     const struct checkpointing *checkpointing = timer->data;
     struct asker *asker, *next;
 
-    DL_FOREACH_SAFE(checkpointing->askers, asker, next)
-    {
+    DL_FOREACH_SAFE(checkpointing->askers, asker, next) {
         if (asker->rows)
             send_rows(asker);
     }
@@ -235,8 +234,7 @@ static void on_looked(void *user, const struct store_worker_look *look)
     struct asker *asker, *next;
 
     checkpointing->looking = false;
-    DL_FOREACH_SAFE(checkpointing->askers, asker, next)
-    {
+    DL_FOREACH_SAFE(checkpointing->askers, asker, next) {
         if (asker->rows)
             continue; /* of a look before */
         if (asker->exports && !look->error) {

@@ -51,8 +51,8 @@ struct list_from {
     void (*shutdown_said)(void *user,
                           void (*told)(void *to, const struct devicemgr_shutdown_said *said),
                           void *to);
-    /* What is published as a DRA driver's, and its slices, as the cluster has them (published.h); all
-     * called before return. NULL: nothing is. */
+    /* What is published as a DRA driver's, and its slices, as the cluster has them (published.h);
+     * all called before return. NULL: nothing is. */
     void (*published)(void *user, void (*each)(void *to, const struct published_pool *pool),
                       void *to);
     void (*slices)(void *user, const char *pool,

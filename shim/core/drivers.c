@@ -418,8 +418,7 @@ static void drivers_free(void *thing)
     struct drivers *drivers = thing;
     struct instance *instance, *next;
 
-    HASH_ITER(hh, drivers->instances, instance, next)
-    {
+    HASH_ITER(hh, drivers->instances, instance, next) {
         forget(drivers, instance);
     }
     free(drivers);

@@ -145,8 +145,8 @@ struct lost_sockets {
     bool any;
 };
 
-/* It served when the shim ended, and its socket's name has gone. One that was away by then counts as
- * stopped for longer; one that the plugin watcher finds has a path. */
+/* It served when the shim ended, and its socket's name has gone. One that was away by then counts
+ * as stopped for longer; one that the plugin watcher finds has a path. */
 static bool look_for_socket(void *user, const struct devicemgr_plugin *plugin)
 {
     struct lost_sockets *lost = user;
@@ -161,9 +161,9 @@ static bool look_for_socket(void *user, const struct devicemgr_plugin *plugin)
     return !lost->any;
 }
 
-/* Whether there is a plugin that cannot be dialled and may serve all the same: an instance that ends
- * after the next one has begun may take that one's socket along. It registers again only when it
- * sees a new kubelet.sock. */
+/* Whether there is a plugin that cannot be dialled and may serve all the same: an instance that
+ * ends after the next one has begun may take that one's socket along. It registers again only when
+ * it sees a new kubelet.sock. */
 static bool lacks_sockets(const struct host *host)
 {
     const struct devicemgr_which all = {0};

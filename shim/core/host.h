@@ -65,8 +65,8 @@ struct host_ops {
                           const DraHealth__V1alpha1__NodeWatchResourcesResponse *health);
     /* The checkpoint is read, and all parts are at work: host_ready(). Once, from the loop. */
     void (*ready)(void *user);
-    /* Not yet: it cannot be read, or that takes long (restore.h). Once at most, before ready(), from
-     * the loop. May be NULL. */
+    /* Not yet: it cannot be read, or that takes long (restore.h). Once at most, before ready(),
+     * from the loop. May be NULL. */
     void (*delayed)(void *user);
     /* host_knows_rows() has become so, or host_knows_cdi(): from the loop. May be NULL. */
     void (*known)(void *user);

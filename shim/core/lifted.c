@@ -17,8 +17,8 @@ static bool is_wanted(const struct config *config)
     return false;
 }
 
-/* The kubelet unprepares what it has in its books, also a claim that nobody has ever prepared, and of
- * which nothing is known here: its pod does not end as long as there is no such driver. */
+/* The kubelet unprepares what it has in its books, also a claim that nobody has ever prepared, and
+ * of which nothing is known here: its pod does not end as long as there is no such driver. */
 static void on_driver(void *user, const struct devicemgr_driver *driver)
 {
     bool *known = user;

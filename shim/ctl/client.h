@@ -44,9 +44,10 @@ ProtobufCMessage *client_ask(struct client *client, const char *method,
                              const ProtobufCMessageDescriptor *response,
                              struct client_failure *failure) __attribute__((warn_unused_result));
 
-/* Calls `each` with every message of a server's stream, borrowed until it returns, until its end, or
- * until it returns false: it wants no more. `deadline_ms` 0: it may take as long as it likes, and as
- * somebody reads stdout (show_is_unread()). False: it did not end well, and `failure` says why. */
+/* Calls `each` with every message of a server's stream, borrowed until it returns, until its end,
+ * or until it returns false: it wants no more. `deadline_ms` 0: it may take as long as it likes,
+ * and as somebody reads stdout (show_is_unread()). False: it did not end well, and `failure` says
+ * why. */
 bool client_listen(struct client *client, const char *method, const ProtobufCMessage *request,
                    const ProtobufCMessageDescriptor *response, uint64_t deadline_ms,
                    bool (*each)(void *user, const ProtobufCMessage *message), void *user,

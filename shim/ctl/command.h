@@ -60,8 +60,8 @@ size_t command_options_len(const struct command *command);
  * not given. */
 const char *command_given(const struct command_run *run, const char *name);
 
-/* False: what was to be written to stdout was not taken, for this negative errno, and `failure` says
- * so; not a word of a reader who has enough. */
+/* False: what was to be written to stdout was not taken, for this negative errno, and `failure`
+ * says so; not a word of a reader who has enough. */
 bool command_not_written(struct client_failure *failure, int err);
 
 /* Of one that was to change something, and was not done: whether nobody knows that, it is said

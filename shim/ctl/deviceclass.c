@@ -1,7 +1,7 @@
 /*
  * cri-device-shimctl deviceclass: what is to be applied to a cluster, so that pods can ask for a
- * resource that is published as a DRA driver's ([[resource]] dra). It takes its name alone, and asks
- * no daemon.
+ * resource that is published as a DRA driver's ([[resource]] dra). It takes its name alone, and
+ * asks no daemon.
  */
 #include <string.h>
 

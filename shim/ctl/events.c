@@ -217,9 +217,9 @@ static bool request_of(const struct command_run *run, Control__V1__EventsRequest
     return true;
 }
 
-/* Until somebody ends it, or nobody reads it. A daemon that restarts is not the end, one that refuses
- * is. While who reads takes his time, as a pager, nobody answers the daemon's pings: so nothing is
- * asked for meanwhile (client_rest()), and what was not written comes again. */
+/* Until somebody ends it, or nobody reads it. A daemon that restarts is not the end, one that
+ * refuses is. While who reads takes his time, as a pager, nobody answers the daemon's pings: so
+ * nothing is asked for meanwhile (client_rest()), and what was not written comes again. */
 static bool follow(const struct command_run *run, Control__V1__EventsRequest *request,
                    struct client_failure *failure)
 {

@@ -49,8 +49,8 @@ bool list_run(const struct command_run *run, struct client_failure *failure);
 
 /* ---- for who makes the rows ---- */
 
-/* Of a page of `Response`, which may be NULL, each row by itself: `json` makes it JSON, `row` puts it
- * into the table, `name` writes its line. */
+/* Of a page of `Response`, which may be NULL, each row by itself: `json` makes it JSON, `row` puts
+ * it into the table, `name` writes its line. */
 #define LIST_PUT_EACH(Response, listing, page, json, row, name)                                    \
     do {                                                                                           \
         const Response *response = (const void *)(page);                                           \

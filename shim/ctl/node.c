@@ -1,6 +1,6 @@
 /*
- * cri-device-shimctl node: has this node's kubelet use the shim, or not. A script does it, which lies
- * where a package or config/install.sh has put it; this program becomes that.
+ * cri-device-shimctl node: has this node's kubelet use the shim, or not. A script does it, which
+ * lies where a package or config/install.sh has put it; this program becomes that.
  */
 #include <errno.h>
 #include <signal.h>

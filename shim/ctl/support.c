@@ -1,7 +1,7 @@
 /*
  * All that a person who is to help will ask for, in one file, and nothing that is secret: what the
- * commands that only read say, the machine, and the log of daemon, bridge and agent. Neither the settings' file
- * nor the checkpoint, which may have containers' environment in them.
+ * commands that only read say, the machine, and the log of daemon, bridge and agent. Neither the
+ * settings' file nor the checkpoint, which may have containers' environment in them.
  */
 #include "shim/ctl/commands.h"
 

@@ -263,8 +263,7 @@ static struct claims_rpc *find_unsent(const struct claim_calls *calls,
 {
     struct claims_rpc *rpc;
 
-    TAILQ_FOREACH(rpc, &calls->unsent, unsent)
-    {
+    TAILQ_FOREACH(rpc, &calls->unsent, unsent) {
         if (rpc->batch == call->batch && rpc->channel == channel && rpc->method == method &&
             rpc->timeout_ms == call->timeout_ms && rpc->len < DRIVER_CALL_CLAIMS_MAX)
             break;
@@ -314,8 +313,7 @@ void claim_calls_cancel_all(struct claim_calls *calls, const struct rpc_channel 
 {
     struct claim_entry *entry, *next;
 
-    HASH_ITER(hh, calls->calls, entry, next)
-    {
+    HASH_ITER(hh, calls->calls, entry, next) {
         if (entry->rpc->channel == channel)
             cancel(entry);
     }
@@ -325,8 +323,7 @@ void claim_calls_stop(struct claim_calls *calls, void (*done)(void *user), void 
 {
     struct claim_entry *entry, *next;
 
-    HASH_ITER(hh, calls->calls, entry, next)
-    {
+    HASH_ITER(hh, calls->calls, entry, next) {
         cancel(entry);
     }
     numbered_calls_stop(&calls->rpcs, done, user);

@@ -163,8 +163,7 @@ void driver_clients_cancel(struct driver_clients *clients, uint64_t call)
     struct unavailable *one;
 
     claim_calls_cancel(&clients->calls, call);
-    STAILQ_FOREACH(one, &clients->unavailable, entry)
-    {
+    STAILQ_FOREACH(one, &clients->unavailable, entry) {
         if (one->call == call)
             break;
     }
@@ -436,8 +435,7 @@ void driver_clients_stop(struct driver_clients *clients, void (*done)(void *user
 
     clients->stopping.done = done;
     clients->stopping.user = user;
-    HASH_ITER(hh, clients->clients, client, next)
-    {
+    HASH_ITER(hh, clients->clients, client, next) {
         client_close(client);
     }
     stopping_close(&clients->stopping, (uv_handle_t *)&clients->unavailable_timer);

@@ -46,7 +46,8 @@ static bool has(const char *text, size_t len, const char *uid)
     return false;
 }
 
-/* {"Data": "{\"ClaimInfoStateList\": [...]}", "Checksum": ...}; the kubelet itself sees to the sum. */
+/* {"Data": "{\"ClaimInfoStateList\": [...]}", "Checksum": ...}; the kubelet itself sees to the
+ * sum. */
 static json_t *list_of(const char *text, size_t len)
 {
     json_t *file = json_loadb(text, len, 0, NULL);
@@ -68,8 +69,7 @@ static enum kubelet_claim state_of(const char *text, size_t len, const struct as
     json_t *list = list_of(text, len), *claim;
     size_t i;
 
-    json_array_foreach(list, i, claim)
-    {
+    json_array_foreach(list, i, claim) {
         const char *uid = json_string_value(json_object_get(claim, "ClaimUID"));
         const json_t *driver =
             json_object_get(json_object_get(claim, "DriverState"), asking->driver);

@@ -27,9 +27,9 @@ enum kubelet_claim {
 void kubelet_claims_ask(uv_loop_t *loop, const char *registry_dir, const char *driver,
                         const char *uid, void (*done)(void *user, int found), void *user);
 
-/* All of its claims, for who may block on the disk: 0 and *list, the file's ClaimInfoStateList, which
- * the caller gives to json_decref(); NULL if there is no file, or `driver` is nowhere in it. Or a
- * negative errno; -EBADMSG: its form is not known. */
+/* All of its claims, for who may block on the disk: 0 and *list, the file's ClaimInfoStateList,
+ * which the caller gives to json_decref(); NULL if there is no file, or `driver` is nowhere in it.
+ * Or a negative errno; -EBADMSG: its form is not known. */
 int kubelet_claims_read(const char *registry_dir, const char *driver, json_t **list)
     __attribute__((warn_unused_result));
 

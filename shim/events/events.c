@@ -223,7 +223,7 @@ static void take_all(struct events *events)
     events->bytes = NULL;
     events->bytes_len = 0;
     TAILQ_FOREACH(event, &events->ring.events, entry)
-    event_pack(event, &events->bytes, &events->bytes_len);
+        event_pack(event, &events->bytes, &events->bytes_len);
     forget_unwritten(events);
 }
 

@@ -32,8 +32,7 @@ static int write_file(const char *path, const char *boot_id, const struct kubele
     size_t len = 0;
 
     text[0] = '\0';
-    TAILQ_FOREACH(kubelet, &kubelets->list, entry)
-    {
+    TAILQ_FOREACH(kubelet, &kubelets->list, entry) {
         if (kubelet->state != KUBELET_OPEN)
             len += put_line(text + len, boot_id, kubelet);
     }

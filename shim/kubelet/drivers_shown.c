@@ -39,8 +39,7 @@ bool drivers_shown_is_due(const struct drivers_shown *shown)
 {
     const struct open_stream *stream;
 
-    LIST_FOREACH(stream, &shown->streams.list, entry)
-    {
+    LIST_FOREACH(stream, &shown->streams.list, entry) {
         if (stream->sent != version_of(shown) || masks_differ(shown))
             return true;
     }
@@ -125,8 +124,7 @@ bool drivers_shown_update(struct drivers_shown *shown)
     shown->mask_ms = shown->config->dra.mask_ms;
     shown->next_ms = UINT64_MAX;
     devicemgr_drivers(host_core(shown->host), add, &filling);
-    LIST_FOREACH(stream, &shown->streams.list, entry)
-    {
+    LIST_FOREACH(stream, &shown->streams.list, entry) {
         if (stream->sent == version_of(shown))
             continue;
         if (rpc_incoming_queued(stream->call) <= DRIVERS_SHOWN_QUEUED_BYTES_MAX &&

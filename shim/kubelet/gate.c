@@ -81,8 +81,7 @@ static struct limit kubelet_limit(const struct gate *gate, const struct kubelet 
     limit_lower(&limit, kubelet->socket_ms, timeout_ms,
                 "bridge.gate_timeout after its kubelet.sock");
     limit_lower(&limit, kubelet->alone_ms, timeout_ms, "bridge.gate_timeout without a bridge");
-    TAILQ_FOREACH(hold, &kubelet->holds, entry)
-    {
+    TAILQ_FOREACH(hold, &kubelet->holds, entry) {
         limit_lower(&limit, hold->limit_ms, 0,
                     kubelet->socket_ms == KUBELETS_NEVER
                         ? "its caller's, without a kubelet.sock in bridge.kubelet_plugin_dir"
@@ -102,7 +101,7 @@ unsigned gate_holds(const struct gate *gate)
     unsigned n = 0;
 
     TAILQ_FOREACH(kubelet, &gate->kubelets.list, entry)
-    n += !TAILQ_EMPTY(&kubelet->holds);
+        n += !TAILQ_EMPTY(&kubelet->holds);
     return n;
 }
 
@@ -189,8 +188,7 @@ static void set_timer(struct gate *gate, uint64_t now_ms)
     uint64_t next_ms = TAILQ_EMPTY(&gate->kubelets.released) ? KUBELETS_NEVER : now_ms;
     const struct kubelet *kubelet;
 
-    TAILQ_FOREACH(kubelet, &gate->kubelets.list, entry)
-    {
+    TAILQ_FOREACH(kubelet, &gate->kubelets.list, entry) {
         if (!TAILQ_EMPTY(&kubelet->holds) && kubelet_next_ms(gate, kubelet, now_ms) < next_ms)
             next_ms = kubelet_next_ms(gate, kubelet, now_ms);
     }
@@ -209,8 +207,7 @@ static void on_timer(uv_timer_t *timer)
     struct kubelet *kubelet;
     bool waits = false;
 
-    TAILQ_FOREACH(kubelet, &gate->kubelets.list, entry)
-    {
+    TAILQ_FOREACH(kubelet, &gate->kubelets.list, entry) {
         if (TAILQ_EMPTY(&kubelet->holds))
             continue;
         kubelet_judge(gate, kubelet, now_ms);
@@ -304,8 +301,7 @@ void gate_changed(struct gate *gate)
 {
     const struct kubelet *kubelet;
 
-    TAILQ_FOREACH(kubelet, &gate->kubelets.list, entry)
-    {
+    TAILQ_FOREACH(kubelet, &gate->kubelets.list, entry) {
         if (!TAILQ_EMPTY(&kubelet->holds))
             uv_timer_start(&gate->timer, on_timer, 0, 0);
     }

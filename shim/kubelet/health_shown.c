@@ -101,8 +101,7 @@ bool health_shown_update(struct health_shown *shown)
     struct open_stream *stream;
     bool all = true;
 
-    LIST_FOREACH(stream, &shown->streams.list, entry)
-    {
+    LIST_FOREACH(stream, &shown->streams.list, entry) {
         if (!stream_update(shown, stream, now_ms))
             all = false;
     }

@@ -65,8 +65,7 @@ struct kubelet *kubelets_find(const struct kubelets *kubelets, pid_t pid)
 {
     struct kubelet *kubelet;
 
-    TAILQ_FOREACH(kubelet, &kubelets->list, entry)
-    {
+    TAILQ_FOREACH(kubelet, &kubelets->list, entry) {
         if (kubelet->pid == pid && kubelet_lives(kubelet))
             return kubelet;
     }
@@ -104,8 +103,7 @@ bool kubelets_armed(const struct kubelets *kubelets)
 {
     const struct kubelet *kubelet;
 
-    TAILQ_FOREACH(kubelet, &kubelets->list, entry)
-    {
+    TAILQ_FOREACH(kubelet, &kubelets->list, entry) {
         if (kubelet->state != KUBELET_OPEN)
             return true;
     }
@@ -154,8 +152,7 @@ static bool cancel_in(struct kubelets *kubelets, struct holds *holds, uint64_t n
 {
     struct hold *hold;
 
-    TAILQ_FOREACH(hold, holds, entry)
-    {
+    TAILQ_FOREACH(hold, holds, entry) {
         if (hold->number == number) {
             hold_free(kubelets, holds, hold);
             return true;
@@ -169,8 +166,7 @@ bool kubelets_cancel(struct kubelets *kubelets, uint64_t number)
     bool found = cancel_in(kubelets, &kubelets->released, number);
     struct kubelet *kubelet;
 
-    TAILQ_FOREACH(kubelet, &kubelets->list, entry)
-    {
+    TAILQ_FOREACH(kubelet, &kubelets->list, entry) {
         found = found || cancel_in(kubelets, &kubelet->holds, number);
     }
     return found;

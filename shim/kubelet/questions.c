@@ -73,8 +73,7 @@ void questions_answer(struct questions *questions, uint64_t number, const char *
     Bridge__V1__PreferResponse response = BRIDGE__V1__PREFER_RESPONSE__INIT;
     struct question *question;
 
-    LIST_FOREACH(question, &questions->open, entry)
-    {
+    LIST_FOREACH(question, &questions->open, entry) {
         if (question->number == number)
             break;
     }

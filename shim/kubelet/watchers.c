@@ -34,8 +34,7 @@ static struct watcher *watcher_find(const struct watchers *watchers, pid_t pid)
 {
     struct watcher *watcher;
 
-    LIST_FOREACH(watcher, &watchers->processes, entry)
-    {
+    LIST_FOREACH(watcher, &watchers->processes, entry) {
         if (watcher->pid == pid)
             return watcher;
     }
@@ -255,8 +254,7 @@ void watchers_judge(const struct watchers *watchers, const struct advertised *ad
     struct taken taken;
 
     taken_judge(advertised, NULL, file, kubelet, out);
-    LIST_FOREACH(watcher, &watchers->processes, entry)
-    {
+    LIST_FOREACH(watcher, &watchers->processes, entry) {
         if (out->all)
             return;
         if (!watcher->report)
@@ -275,8 +273,7 @@ enum displaced_seen watchers_look(const struct watchers *watchers,
     enum displaced_seen seen = DISPLACED_UNKNOWN;
     const struct watcher *watcher;
 
-    LIST_FOREACH(watcher, &watchers->processes, entry)
-    {
+    LIST_FOREACH(watcher, &watchers->processes, entry) {
         if (seen == DISPLACED_UNKNOWN)
             seen = taken_look(list, watcher->report, file);
     }
@@ -289,8 +286,7 @@ bool watchers_stored(const struct watchers *watchers, const struct advertised_li
     const struct watcher *watcher;
     bool stored = false;
 
-    LIST_FOREACH(watcher, &watchers->processes, entry)
-    {
+    LIST_FOREACH(watcher, &watchers->processes, entry) {
         stored = stored || taken_stored(list, watcher->report, file);
     }
     return stored;
@@ -302,8 +298,7 @@ void watchers_note(const struct watchers *watchers, pid_t kubelet, struct taken 
 
     out->bridge = !LIST_EMPTY(&watchers->processes);
     out->reached = false;
-    LIST_FOREACH(watcher, &watchers->processes, entry)
-    {
+    LIST_FOREACH(watcher, &watchers->processes, entry) {
         if (watcher->report && watcher->report->kubelet_pid == kubelet)
             out->reached = true;
     }

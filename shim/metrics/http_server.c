@@ -88,8 +88,8 @@ static uint64_t oldest_left_ms(const struct http_server *server)
 static void on_timer(uv_timer_t *timer);
 static void on_readable(uv_poll_t *poll, int status, int events);
 
-/* Somebody waits whom it could not take, as without a descriptor left: with no connection that might
- * end the library tries that again and again without a pause. */
+/* Somebody waits whom it could not take, as without a descriptor left: with no connection that
+ * might end the library tries that again and again without a pause. */
 static bool cannot_accept(const struct http_server *server)
 {
     struct pollfd listening = {.fd = server->listening, .events = POLLIN};

@@ -3,8 +3,8 @@
  *
  * GET and HEAD of paths that its owner knows; each answer is made whole when it is asked for.
  * Whoever is slow or hostile is bounded by the limits below: connections, the memory of each, and
- * their time without a byte. Who comes beyond that waits in the backlog, where nobody waits for ever:
- * as long as all places are taken, the oldest connection ends when it is HTTP_FULL_MS old.
+ * their time without a byte. Who comes beyond that waits in the backlog, where nobody waits for
+ * ever: as long as all places are taken, the oldest connection ends when it is HTTP_FULL_MS old.
  */
 #ifndef SHIM_METRICS_HTTP_SERVER_H
 #define SHIM_METRICS_HTTP_SERVER_H
@@ -21,8 +21,9 @@
 #define HTTP_CONNECTIONS_MAX 8
 #define HTTP_CONNECTION_BYTES_MAX (16 * 1024)
 #define HTTP_IDLE_S 10
-/* A scraper gives up after 10 s by default, and before it there may be as many who say nothing as the
- * backlog takes. Each answer is made whole when it is asked for, so that hardly any is under way. */
+/* A scraper gives up after 10 s by default, and before it there may be as many who say nothing as
+ * the backlog takes. Each answer is made whole when it is asked for, so that hardly any is under
+ * way. */
 #define HTTP_FULL_MS 1000
 /* Who could not be taken, for want of descriptors, say, is tried again after so long. */
 #define HTTP_AGAIN_MS 100

@@ -39,8 +39,7 @@ static int read_nodes(const struct reading *at, const json_t *list, Checkpoint__
         return reading_wrong(at, "numaNodes is no list");
     device->numa_nodes = must(calloc(json_array_size(list) + 1, sizeof *device->numa_nodes));
     device->n_numa_nodes = json_array_size(list);
-    json_array_foreach(list, i, one)
-    {
+    json_array_foreach(list, i, one) {
         if (!json_is_integer(one))
             return reading_wrong(at, "numaNodes is no list of numbers");
         device->numa_nodes[i] = json_integer_value(one);
@@ -58,8 +57,7 @@ static int read_devices(const struct reading *at, const json_t *list, struct dev
         return reading_wrong(at, "devices is no list");
     devices->v = must(calloc(json_array_size(list) + 1, sizeof *devices->v));
     devices->pointers = must(calloc(json_array_size(list) + 1, sizeof(void *)));
-    json_array_foreach(list, i, one)
-    {
+    json_array_foreach(list, i, one) {
         Checkpoint__V1__Device *device = &devices->v[i];
         const json_t *nodes;
         json_int_t since = 0;
@@ -155,8 +153,7 @@ static int read_by_claims(const struct reading *at, const json_t *list, struct b
         return reading_wrong(at, "byClaims is no list of claims");
     by->v = must(calloc(json_array_size(list) + 1, sizeof *by->v));
     by->pointers = must(calloc(json_array_size(list) + 1, sizeof(void *)));
-    json_array_foreach(list, i, one)
-    {
+    json_array_foreach(list, i, one) {
         Checkpoint__V1__ByClaim *pair = &by->v[i];
         int looks;
 
@@ -319,8 +316,7 @@ static int read_asks(const struct reading *at, const json_t *list, Checkpoint__V
     size_t i;
     json_t *one;
 
-    json_array_foreach(list, i, one)
-    {
+    json_array_foreach(list, i, one) {
         if (read_ask(at, one, &asks[i]) < 0)
             return -1;
         row->asks[row->n_asks++] = &asks[i];
@@ -383,8 +379,7 @@ static int read_list(struct reading *at, const char *name, const json_t *list,
         snprintf(at->err, at->err_bytes, "%s is no list", name);
         return -1;
     }
-    json_array_foreach(list, at->index, one)
-    {
+    json_array_foreach(list, at->index, one) {
         if (read(at, one) < 0)
             return -1;
     }

@@ -37,8 +37,7 @@ static int read_users(const struct reading *at, const json_t *list, Checkpoint__
     if (!json_is_array(list))
         return reading_wrong(at, "users is no list");
     row->users = must(calloc(json_array_size(list) + 1, sizeof *row->users));
-    json_array_foreach(list, i, one)
-    {
+    json_array_foreach(list, i, one) {
         Checkpoint__V1__ClaimUser *user = must(malloc(sizeof *user));
         const json_t *pod_uid = NULL;
         int former = 0;
@@ -67,8 +66,7 @@ static int read_devices(const struct reading *at, const json_t *list, const char
     if (!json_is_array(list))
         return reading_wrong(at, wrong);
     *devices = must(calloc(json_array_size(list) + 1, sizeof **devices));
-    json_array_foreach(list, i, one)
-    {
+    json_array_foreach(list, i, one) {
         Checkpoint__V1__ClaimDevice *device = must(malloc(sizeof *device));
         const json_t *share_id, *cdi, *requests = NULL;
 

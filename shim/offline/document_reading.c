@@ -64,8 +64,7 @@ int reading_texts_of(const struct reading *at, const json_t *list, const char *k
     if (!json_is_array(list))
         return reading_wrong(at, words);
     texts = must(calloc(json_array_size(list) + 1, sizeof *texts));
-    json_array_foreach(list, i, one)
-    {
+    json_array_foreach(list, i, one) {
         texts[i] = (char *)(uintptr_t)json_string_value(one);
         if (!texts[i]) {
             free(texts);

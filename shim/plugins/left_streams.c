@@ -107,8 +107,7 @@ static bool are_enough(const struct left_streams *left, const char *path)
     const struct left_stream *stream;
     size_t n = 0;
 
-    LIST_FOREACH(stream, &left->streams, entry)
-    {
+    LIST_FOREACH(stream, &left->streams, entry) {
         n += strcmp(stream->path, path) == 0;
     }
     return n == LEFT_STREAMS_MAX;

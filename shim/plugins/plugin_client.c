@@ -95,8 +95,7 @@ static struct plugin_client *find_at(const struct plugin_clients *set, const cha
 {
     struct plugin_client *client, *next;
 
-    HASH_ITER(hh, set->clients, client, next)
-    {
+    HASH_ITER(hh, set->clients, client, next) {
         if (strcmp(client->path, path) == 0)
             return client;
     }
@@ -108,8 +107,7 @@ static struct plugin_client *find_outdated(const struct plugin_clients *set, con
 {
     struct plugin_client *client;
 
-    LIST_FOREACH(client, &set->outdated, entry)
-    {
+    LIST_FOREACH(client, &set->outdated, entry) {
         if (strcmp(client->path, path) == 0)
             break;
     }
@@ -306,8 +304,7 @@ static void on_left_list(void *user, const char *path, pid_t pid,
     struct plugin_clients *set = user;
     struct plugin_client *client, *next;
 
-    HASH_ITER(hh, set->clients, client, next)
-    {
+    HASH_ITER(hh, set->clients, client, next) {
         if (client->listed && strcmp(client->path, path) == 0 && server_of(client) == pid) {
             set->ops->list(set->user, client->number, list);
             return; /* which may have closed others */
@@ -730,8 +727,7 @@ void plugin_clients_stop(struct plugin_clients *clients, void (*done)(void *user
 
     clients->stopping.done = done;
     clients->stopping.user = user;
-    HASH_ITER(hh, clients->clients, client, next)
-    {
+    HASH_ITER(hh, clients->clients, client, next) {
         stop_client(client, leave);
     }
     while (!LIST_EMPTY(&clients->outdated))

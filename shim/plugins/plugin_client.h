@@ -33,8 +33,8 @@
 enum plugin_dial {
     /* It registers when it listens. */
     PLUGIN_DIAL_ONCE,
-    /* It has registered, and may not do so once more. If it does not listen it is dialled again, for
-     * PLUGIN_DIAL_MS_MAX. */
+    /* It has registered, and may not do so once more. If it does not listen it is dialled again,
+     * for PLUGIN_DIAL_MS_MAX. */
     PLUGIN_DIAL_PATIENTLY,
     /* It registers just now. As patiently; and if it does not answer it is lost: any other one is
      * asked until it is closed. */

@@ -38,9 +38,9 @@ struct registrar_ops {
 struct registrar *registrar_start(uv_loop_t *loop, const char *plugin_dir, struct fd_store *store,
                                   const struct registrar_ops *ops, void *user);
 
-/* Before registrar_start(): which plugins had registered, or where they serve, is not known for sure
- * any more. So the socket is to be a new one, at which they register again, as they do when the
- * kubelet starts; one that was kept tells them nothing. */
+/* Before registrar_start(): which plugins had registered, or where they serve, is not known for
+ * sure any more. So the socket is to be a new one, at which they register again, as they do when
+ * the kubelet starts; one that was kept tells them nothing. */
 void registrar_begin_anew(struct fd_store *store);
 
 /* Before registrar_start(), where plugins that serve may have been forgotten: removes what sockets

@@ -125,8 +125,7 @@ static void on_turn(uv_timer_t *timer)
     e->asked = e->asks;
     if (!e->sockets)
         e->sockets = sockets_start(e->loop, &place, &SOCKETS_OPS, e);
-    LIST_FOREACH(other, &e->others, entry)
-    {
+    LIST_FOREACH(other, &e->others, entry) {
         if (!e->asked)
             end(other);
         else if (!kubelet_registry_is_ours(name_of(other->path)))
@@ -148,8 +147,7 @@ void elsewhere_known(struct elsewhere *e, const char *name)
 {
     struct other *other;
 
-    LIST_FOREACH(other, &e->others, entry)
-    {
+    LIST_FOREACH(other, &e->others, entry) {
         if (!other->unwanted || strcmp(other->unwanted, name) != 0)
             continue;
         end(other);

@@ -10,8 +10,8 @@
 /* Sockets at a time, with a descriptor and a connection of 64 KiB for each: 64 drivers in two
  * versions, and as many of other kinds. */
 #define REGISTRY_SOCKETS_MAX 256
-/* Of one driver so many sockets are registered though nobody serves some of them any more: a pod that
- * was killed leaves its own behind. Half of what the core takes (DRIVER_INSTANCES_MAX). */
+/* Of one driver so many sockets are registered though nobody serves some of them any more: a pod
+ * that was killed leaves its own behind. Half of what the core takes (DRIVER_INSTANCES_MAX). */
 #define REGISTRY_OF_ONE_DRIVER 8
 /* Directories at a time, with an inotify watch for each, and how deep they may lie. */
 #define REGISTRY_DIRECTORIES_MAX 256

@@ -69,8 +69,7 @@ static void on_links_look(uv_timer_t *timer)
     bool any = false;
     struct candidate *c;
 
-    LIST_FOREACH(c, &r->candidates, entry)
-    {
+    LIST_FOREACH(c, &r->candidates, entry) {
         if (!c->linked)
             continue;
         any = true;
@@ -135,14 +134,12 @@ static void make_room(struct registry *r, const char *driver)
     struct candidate *c, *dead = NULL;
     size_t count = 0;
 
-    LIST_FOREACH(c, &r->candidates, entry)
-    {
+    LIST_FOREACH(c, &r->candidates, entry) {
         count += is_of(c, driver);
     }
     if (count < REGISTRY_OF_ONE_DRIVER)
         return;
-    LIST_FOREACH(c, &r->candidates, entry)
-    {
+    LIST_FOREACH(c, &r->candidates, entry) {
         if (is_of(c, driver) && c->answered && handshake_is_dead(c->handshake))
             dead = c; /* who came first is last */
     }
@@ -269,8 +266,7 @@ static struct candidate *find_pending(struct registry *r, uint64_t registration)
 {
     struct candidate *c;
 
-    LIST_FOREACH(c, &r->candidates, entry)
-    {
+    LIST_FOREACH(c, &r->candidates, entry) {
         if (c->registration == registration && !c->answered)
             break;
     }
@@ -302,8 +298,7 @@ bool registry_peer(const struct registry *r, uint64_t registration, uid_t *uid)
 {
     const struct candidate *c;
 
-    LIST_FOREACH(c, &r->candidates, entry)
-    {
+    LIST_FOREACH(c, &r->candidates, entry) {
         if (c->registration == registration) {
             *uid = c->uid;
             return true;
@@ -321,8 +316,7 @@ bool registry_has_endpoint(const struct registry *r, const char *endpoint)
 {
     const struct candidate *c;
 
-    LIST_FOREACH(c, &r->candidates, entry)
-    {
+    LIST_FOREACH(c, &r->candidates, entry) {
         if (is_at(c, endpoint))
             return true;
     }
@@ -333,8 +327,7 @@ bool registry_waits_at(const struct registry *r, const char *endpoint)
 {
     const struct candidate *c;
 
-    LIST_FOREACH(c, &r->candidates, entry)
-    {
+    LIST_FOREACH(c, &r->candidates, entry) {
         if (!c->answered && is_at(c, endpoint))
             return true;
     }

@@ -102,8 +102,8 @@ static void note_new(struct sockets *s, const char *path, int file, const struct
     HASH_ADD_KEYPTR(hh, s->all, one->path, strlen(one->path), one);
 }
 
-/* Something could not be opened. If that is for want of what we must have ourselves, it may be there
- * all the same. */
+/* Something could not be opened. If that is for want of what we must have ourselves, it may be
+ * there all the same. */
 static void note_unseen(struct sockets *s, int error)
 {
     if (error == EMFILE || error == ENFILE || error == ENOMEM)
@@ -121,7 +121,8 @@ static bool is_before(const struct timespec *a, const struct timespec *b)
     return a->tv_sec < b->tv_sec || (a->tv_sec == b->tv_sec && a->tv_nsec < b->tv_nsec);
 }
 
-/* Whether there is room for one that was made then, for which the oldest that nobody serves goes. */
+/* Whether there is room for one that was made then, for which the oldest that nobody serves
+ * goes. */
 static bool make_room(struct sockets *s, const struct timespec *made)
 {
     struct one *dead = NULL;
@@ -271,8 +272,7 @@ static void tell_went(struct sockets *s)
 {
     struct one *one, *next;
 
-    HASH_ITER(hh, s->all, one, next)
-    {
+    HASH_ITER(hh, s->all, one, next) {
         if (one->seen != s->look)
             one_went(s, one);
     }
@@ -282,8 +282,7 @@ static void tell_came(struct sockets *s)
 {
     struct one *one, *next;
 
-    HASH_ITER(hh, s->all, one, next)
-    {
+    HASH_ITER(hh, s->all, one, next) {
         if (!one->told)
             one->told = s->ops->came(s->user, one->path, one->file);
     }
@@ -401,8 +400,7 @@ void sockets_stop(struct sockets *sockets, void (*done)(void *user), void *user)
 {
     struct one *one, *next;
 
-    HASH_ITER(hh, sockets->all, one, next)
-    {
+    HASH_ITER(hh, sockets->all, one, next) {
         one_went(sockets, one);
     }
     sockets->stopping = (struct stopping){1, sockets_free, sockets, done, user};

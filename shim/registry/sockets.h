@@ -9,14 +9,14 @@
  * inotify says only that something has changed, and then all of it is looked at. So nothing is
  * missed, whatever the order of events, and an overflow of their queue is one event more. Looks
  * keep a pace (SOCKETS_PAUSE_MS), whatever is done to the directory. Where inotify cannot be had,
- * the directory is looked at each SOCKETS_LOOK_MS; so it is while it cannot be made or read. Without
- * descriptors or memory for a look nothing has gone.
+ * the directory is looked at each SOCKETS_LOOK_MS; so it is while it cannot be made or read.
+ * Without descriptors or memory for a look nothing has gone.
  *
  * A socket is told from another by its inode, which is held open (O_PATH) and so is not given away
  * again. One that is replaced under its name has gone, and another has come.
  *
- * Where there are more than REGISTRY_SOCKETS_MAX, one that nobody serves has gone for a newer one: a
- * driver whose sockets have its pod's uid in their names leaves one behind with each pod that is
+ * Where there are more than REGISTRY_SOCKETS_MAX, one that nobody serves has gone for a newer one:
+ * a driver whose sockets have its pod's uid in their names leaves one behind with each pod that is
  * killed.
  */
 #ifndef SHIM_REGISTRY_SOCKETS_H

@@ -52,8 +52,7 @@ static void walk_fini(struct walk *walk)
 {
     struct text *text, *next;
 
-    HASH_ITER(hh, walk->texts, text, next)
-    {
+    HASH_ITER(hh, walk->texts, text, next) {
         HASH_DEL(walk->texts, text);
         free(text);
     }

@@ -21,11 +21,10 @@ struct create_container; /* a decoded request */
 
 /*
  * Decodes `bytes`: whatever a runtime makes a request of, which protobuf-c does not always
- * (wire.h). 0 and *out, or the gRPC code of what is wrong: RPC_INTERNAL: it does not parse, for a runtime
- * neither; RPC_INVALID_ARGUMENT: an annotation, a label or the name of a CDI device does not, of
- * which one runtime makes this and another one that; RPC_RESOURCE_EXHAUSTED: it would take too
- * much memory.
- * `bytes` are not needed afterwards.
+ * (wire.h). 0 and *out, or the gRPC code of what is wrong: RPC_INTERNAL: it does not parse, for a
+ * runtime neither; RPC_INVALID_ARGUMENT: an annotation, a label or the name of a CDI device does
+ * not, of which one runtime makes this and another one that; RPC_RESOURCE_EXHAUSTED: it would take
+ * too much memory. `bytes` are not needed afterwards.
  */
 int create_container_read(const uint8_t *bytes, size_t len, struct create_container **out)
     __attribute__((warn_unused_result));

@@ -8,8 +8,8 @@
  * An event is in the journal before it takes effect: bytes are read into it, and the socket itself
  * says how many were (read_count.h); of writes the memory says so (exact_io.h). Bytes that went on
  * without a look, and that the other end has taken, are no event any more: what they came to
- * (session_passed()) takes their place. When JOURNAL_EVENTS_BYTES of events have come, or as many as
- * a larger state will have, the next state does.
+ * (session_passed()) takes their place. When JOURNAL_EVENTS_BYTES of events have come, or as many
+ * as a larger state will have, the next state does.
  *
  * The memory is of one release. A process that ends as it should leaves something plainer in its
  * place (journal_move()): a state behind which nothing has come, that other releases read, too.
@@ -30,9 +30,9 @@
 #include "shim/relay/session.h"
 
 /* Events after which a state is due: few enough that what is read always comes to memory that is
- * still in the processor's cache; a state costs less than that saves. Of a larger state it is as many
- * as that will have, up to the second number, so that what is held while more comes is not written
- * again and again. */
+ * still in the processor's cache; a state costs less than that saves. Of a larger state it is as
+ * many as that will have, up to the second number, so that what is held while more comes is not
+ * written again and again. */
 #define JOURNAL_EVENTS_BYTES (32 * 1024)
 #define JOURNAL_EVENTS_BYTES_MOST (16 * 1024 * 1024)
 #define JOURNAL_TAKERS_MAX 3

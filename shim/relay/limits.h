@@ -15,8 +15,8 @@
 /* What compressed requests of one connection take inflated, while they are looked at or held: the
  * largest one, packed and inflated. */
 #define RELAY_INFLATED_BYTES_MAX (2 * ((size_t)RELAY_MESSAGE_BYTES_MAX + 1))
-/* What reading one message may take, decoded: a request of 1 MiB at its worst (message_unpack()), and
- * 16 MiB of the usual texts twice over. Only one at a time is. */
+/* What reading one message may take, decoded: a request of 1 MiB at its worst (message_unpack()),
+ * and 16 MiB of the usual texts twice over. Only one at a time is. */
 #define RELAY_DECODED_BYTES_MAX (64 * (size_t)1024 * 1024)
 /* Of the names and ids that an observed call is known by, all together: a pod's uid, namespace and
  * name, or an id. Each has at most 253 characters; containerd takes 4096 bytes of a label. The

@@ -4,7 +4,8 @@
 
 #include "shim/relay/limits.h"
 
-/* Of HPACK's representations (RFC 7541 §6), what is left of the first byte for an index, or a size. */
+/* Of HPACK's representations (RFC 7541 §6), what is left of the first byte for an index, or a
+ * size. */
 #define INDEXED 0x80
 #define INDEXED_MASK 0x7f
 #define KEPT 0x40 /* a literal with incremental indexing */

@@ -1,8 +1,8 @@
 /*
  * Header blocks on their way to a decoder that takes no string of more than LONG_STRINGS_BYTES, as
- * nghttp2's: others take what the whole list may have (grpc-go 16 MiB), so that such a block must not
- * fail here. A longer string is left out, and another stands for it; nobody here reads a field of
- * that length, and the decoder's table stays in step: with either the entry is larger than the
+ * nghttp2's: others take what the whole list may have (grpc-go 16 MiB), so that such a block must
+ * not fail here. A longer string is left out, and another stands for it; nobody here reads a field
+ * of that length, and the decoder's table stays in step: with either the entry is larger than the
  * table, which is empty then (RFC 7541 §4.4).
  */
 #ifndef SHIM_RELAY_LONG_STRINGS_H
@@ -29,7 +29,8 @@ struct long_strings {
     size_t length_len;
 };
 
-/* A part of a piece, borrowed: the piece's own bytes, or what stands for some until the next call. */
+/* A part of a piece, borrowed: the piece's own bytes, or what stands for some until the next
+ * call. */
 struct long_strings_part {
     const uint8_t *bytes;
     size_t len;

@@ -77,8 +77,7 @@ void refusals_free(struct refusals *refusals)
 
     if (!refusals)
         return;
-    HASH_ITER(hh, refusals->by_key, refusal, next)
-    {
+    HASH_ITER(hh, refusals->by_key, refusal, next) {
         HASH_DEL(refusals->by_key, refusal);
         free(refusal);
     }

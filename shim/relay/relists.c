@@ -114,8 +114,7 @@ static void process_changed(struct relists *r, pid_t pid)
 {
     struct watched *w, *next;
 
-    HASH_ITER(hh, r->sessions, w, next)
-    {
+    HASH_ITER(hh, r->sessions, w, next) {
         if (w->pid == pid)
             watched_set_classes(r, w);
     }
@@ -127,8 +126,7 @@ static void tell_kubelet(struct relists *r, pid_t pid)
     char name[PROCESS_NAME_BYTES_MAX];
     struct watched *w, *next;
 
-    HASH_ITER(hh, r->sessions, w, next)
-    {
+    HASH_ITER(hh, r->sessions, w, next) {
         if (w->pid == pid)
             return;
     }
@@ -448,8 +446,7 @@ void relists_drain(struct relists *r)
     struct relist *l, *next;
 
     r->draining = true;
-    HASH_ITER(hh, r->relists, l, next)
-    {
+    HASH_ITER(hh, r->relists, l, next) {
         if (!l->held)
             continue;
         r->gate->cancelled(r->gate_user, l->hold);

@@ -96,8 +96,7 @@ static void regain(struct session *s)
 {
     struct stream *st, *next;
 
-    HASH_ITER(hh, s->streams, st, next)
-    {
+    HASH_ITER(hh, s->streams, st, next) {
         stream_regain(s, st);
     }
 }
@@ -124,8 +123,7 @@ void session_free(struct session *s)
         return;
     if (s->begun)
         s->owner.ops->gone(s->owner.user, s);
-    HASH_ITER(hh, s->streams, st, next)
-    {
+    HASH_ITER(hh, s->streams, st, next) {
         stream_free(s, st);
     }
     for (enum session_end end = SESSION_CLIENT; end <= SESSION_RUNTIME; end++) {
@@ -315,8 +313,7 @@ static void end_endless(struct session *s)
 {
     struct stream *st, *next;
 
-    HASH_ITER(hh, s->streams, st, next)
-    {
+    HASH_ITER(hh, s->streams, st, next) {
         if (!is_endless(st))
             continue;
         stream_untell(s, st);

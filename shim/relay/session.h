@@ -10,12 +10,12 @@
  *
  * The way of one CreateContainer through the files of session/ (inside.h has them in their order):
  *
- *   HEADERS      pass at once; blocks.c reads along. from_client_headers_end() finds that the method
- *                is intercepted, and the stream begins in COLLECT (stream.h has the picture)
+ *   HEADERS      pass at once; blocks.c reads along. from_client_headers_end() finds that the
+ *                method is intercepted, and the stream begins in COLLECT (stream.h has the picture)
  *   DATA         from_client_data_head() keeps the frames, withheld_put() queues their bytes, and
  *                windows.c credits the client for what outgrows its windows
- *   whole        collect() and ask_owner(): call_message.c finds the message, the stream is in DECIDE,
- *                and ops->request() tells the owner
+ *   whole        collect() and ask_owner(): call_message.c finds the message, the stream is in
+ *                DECIDE, and ops->request() tells the owner
  *   forward      session_forward(): withheld_replace() puts the fragment in front, withheld_open()
  *                sends what the runtime's windows have room for; the stream is OPEN. What the
  *                runtime grants for bytes that the client never sent is swallowed

@@ -48,10 +48,10 @@ int wire_put_head(struct buffer *out, const struct wire_field *f, size_t len)
 int wire_put_field(struct buffer *out, const struct wire_field *f, const void *value, size_t len)
     __attribute__((warn_unused_result));
 /*
- * Appends the message at `bytes`, with what `change` writes to `value`, which is empty, in the place of
- * the value of each of its fields of this number, if that returns 1; of 0 the field stays as it is, and
- * of what is negative there is no more. 1: one has changed; 0; or that, or as above, or -EBADMSG: it is
- * malformed, or one of these fields is not of WIRE_BYTES.
+ * Appends the message at `bytes`, with what `change` writes to `value`, which is empty, in the
+ * place of the value of each of its fields of this number, if that returns 1; of 0 the field stays
+ * as it is, and of what is negative there is no more. 1: one has changed; 0; or that, or as above,
+ * or -EBADMSG: it is malformed, or one of these fields is not of WIRE_BYTES.
  */
 int wire_put_changed(struct buffer *out, const uint8_t *bytes, size_t len, uint32_t number,
                      int (*change)(void *user, const struct wire_field *f, struct buffer *value),
@@ -60,10 +60,10 @@ int wire_put_changed(struct buffer *out, const uint8_t *bytes, size_t len, uint3
 /* A message whose fields, and those of the messages in it, are texts, messages and varints. */
 struct wire_known {
     const ProtobufCMessageDescriptor *message;
-    /* Messages in it of which each runtime makes what it likes, malformed as they may be: an older one
-     * skips what it does not know; and gogo/protobuf makes something of nearly every entry of a map. It
-     * does not look at the type of key and value, lets them go on behind the entry's end, and skips
-     * number 0. */
+    /* Messages in it of which each runtime makes what it likes, malformed as they may be: an older
+     * one skips what it does not know; and gogo/protobuf makes something of nearly every entry of a
+     * map. It does not look at the type of key and value, lets them go on behind the entry's end,
+     * and skips number 0. */
     const ProtobufCMessageDescriptor *const *uncertain;
     size_t uncertain_len;
 };

@@ -103,8 +103,7 @@ static void on_unmade(uv_timer_t *timer)
     struct numbered_call *call, *next;
 
     /* One at a time: the callback may add and take away others. */
-    HASH_ITER(hh, set->open, call, next)
-    {
+    HASH_ITER(hh, set->open, call, next) {
         if (call->rpc)
             continue;
         uv_timer_start(&set->unmade, on_unmade, 0, 0);
@@ -171,8 +170,7 @@ void numbered_calls_cancel_all(struct numbered_calls *calls, const struct rpc_ch
 {
     struct numbered_call *call, *next;
 
-    HASH_ITER(hh, calls->open, call, next)
-    {
+    HASH_ITER(hh, calls->open, call, next) {
         if (call->rpc && call->channel == channel)
             call_take_back(call);
     }
@@ -183,8 +181,7 @@ void numbered_calls_move(struct numbered_calls *calls, const struct rpc_channel 
 {
     struct numbered_call *call, *next;
 
-    HASH_ITER(hh, calls->open, call, next)
-    {
+    HASH_ITER(hh, calls->open, call, next) {
         if (call->channel == channel)
             call->channel = to;
     }
@@ -203,8 +200,7 @@ void numbered_calls_stop(struct numbered_calls *calls, void (*done)(void *user),
 
     calls->done = done;
     calls->done_user = user;
-    HASH_ITER(hh, calls->open, call, next)
-    {
+    HASH_ITER(hh, calls->open, call, next) {
         call_drop(call);
     }
     uv_close((uv_handle_t *)&calls->unmade, on_closed);

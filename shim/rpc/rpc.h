@@ -71,8 +71,8 @@ struct rpc_channel_ops {
     /* The connection could not be made or is over; every call has been ended with UNAVAILABLE
      * before. Runs once. The channel is dead: the owner calls rpc_channel_close(). May be NULL. */
     void (*lost)(struct rpc_channel *channel, const char *reason, void *user);
-    /* The server has said that it takes no more calls here (GOAWAY), which may come twice. Those that
-     * it has go on, and with the last of them the connection ends. May be NULL. */
+    /* The server has said that it takes no more calls here (GOAWAY), which may come twice. Those
+     * that it has go on, and with the last of them the connection ends. May be NULL. */
     void (*goes_away)(struct rpc_channel *channel, void *user);
     /* The server takes no more calls here, and a call that it has not looked at needs another
      * connection of the same owner's to it, one that takes calls, which is borrowed for as long as
@@ -153,21 +153,21 @@ struct rpc_call *rpc_channel_call(struct rpc_channel *channel, const char *path,
                                   uint64_t deadline_ms, const struct rpc_call_ops *ops, void *user);
 
 /*
- * Goes on with a server stream that a process before this one had on the channel's connection, which
- * was kept open since (fd_store.h): messages that were sent meanwhile follow. It is the first call on
- * a channel of rpc_channel_open_fd(), before its loop runs, and the only one that there may be;
- * `stream_id` is what rpc_call_stream() said of it then, when its first message had come. Nothing is
- * sent. What comes of other calls there is passed over. Who had died inside of a message has left
- * what cannot be read: the connection is lost then, as with any server that breaks the protocol.
- * NULL: it cannot be; the rest as of rpc_channel_call().
+ * Goes on with a server stream that a process before this one had on the channel's connection,
+ * which was kept open since (fd_store.h): messages that were sent meanwhile follow. It is the first
+ * call on a channel of rpc_channel_open_fd(), before its loop runs, and the only one that there may
+ * be; `stream_id` is what rpc_call_stream() said of it then, when its first message had come.
+ * Nothing is sent. What comes of other calls there is passed over. Who had died inside of a message
+ * has left what cannot be read: the connection is lost then, as with any server that breaks the
+ * protocol. NULL: it cannot be; the rest as of rpc_channel_call().
  */
 struct rpc_call *rpc_channel_resume(struct rpc_channel *channel, int32_t stream_id,
                                     const char *path, const ProtobufCMessage *request,
                                     const ProtobufCMessageDescriptor *response,
                                     const struct rpc_call_ops *ops, void *user);
 
-/* The descriptor of the connection that the call is on, which stays its channel's, and its stream there
- * (RFC 9113 §5.1.1). A negative uv error: it was not sent. */
+/* The descriptor of the connection that the call is on, which stays its channel's, and its stream
+ * there (RFC 9113 §5.1.1). A negative uv error: it was not sent. */
 int rpc_call_stream(const struct rpc_call *call, int32_t *stream_id)
     __attribute__((warn_unused_result));
 

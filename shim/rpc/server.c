@@ -21,8 +21,8 @@ static const struct rpc_limits LIMITS = {
     .connections = 256, .request_bytes = LINK_BUDGET_BYTES, .queue_bytes = RPC_QUEUE_BYTES_MAX};
 /* A connection that has had no call for so long may end for another, */
 #define SERVER_IDLE_MS 1000
-/* and so may one whose calls all wait for the client, for the rest of a request or to take an answer,
- * for so long. */
+/* and so may one whose calls all wait for the client, for the rest of a request or to take an
+ * answer, for so long. */
 #define SERVER_STUCK_MS 10000
 
 struct rpc_server {
@@ -75,8 +75,7 @@ static struct caller *find_idle(const struct rpc_server *server)
     uint64_t now_ms = uv_now(server->loop);
     struct caller *caller, *found = NULL;
 
-    LIST_FOREACH(caller, &server->callers, entry)
-    {
+    LIST_FOREACH(caller, &server->callers, entry) {
         if (is_idle(caller, now_ms) && (!found || caller->idle_since_ms < found->idle_since_ms))
             found = caller;
     }
@@ -128,8 +127,8 @@ static void on_acceptor_closed(void *user)
     server_maybe_free(server);
 }
 
-/* On the listening `fd`, which it takes also on failure. The one from before goes when there is a new
- * one, and not sooner: it may be the one that still works. */
+/* On the listening `fd`, which it takes also on failure. The one from before goes when there is a
+ * new one, and not sooner: it may be the one that still works. */
 static int accept_from(struct rpc_server *server, int fd)
 {
     const struct acceptor_owner owner = {.name = socket_file_path(&server->file),

@@ -24,9 +24,9 @@ bool listed_init(struct listed *listed, const Runtime__V1__ListPodSandboxRespons
     __attribute__((warn_unused_result));
 void listed_fini(struct listed *listed);
 
-/* Of a label or an annotation beside its bytes on the wire, which may be fewer than ten: the entry, a
- * key and a value that are pieces of the heap each (48, 32, 32), its place in the item's list and in
- * ours (8, 16); and something over. */
+/* Of a label or an annotation beside its bytes on the wire, which may be fewer than ten: the entry,
+ * a key and a value that are pieces of the heap each (48, 32, 32), its place in the item's list and
+ * in ours (8, 16); and something over. */
 #define LISTED_PAIR_BYTES 160
 
 /* What a list, either of those messages, takes in memory at most, with what listed_init() makes of

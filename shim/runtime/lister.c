@@ -282,7 +282,8 @@ static bool changes_way(struct lister *lister, const struct rpc_status *status)
     return true;
 }
 
-/* Whether one has come to its end well; else it has failed, or is asked for in the other way (`again`). */
+/* Whether one has come to its end well; else it has failed, or is asked for in the other way
+ * (`again`). */
 static bool list_came(struct lister *lister, const char *method, const struct rpc_status *status,
                       void (*again)(struct lister *lister))
 {

@@ -29,9 +29,9 @@
 #define LISTER_RETRY_MS_MAX 3000
 /* Deadline of one list. The kubelet gives the runtime 2 min; the runtime answers from memory. */
 #define LISTER_CALL_MS_MAX 30000
-/* Of both lists, as they are kept (listed_bytes()). One that does not fit into a message (pods' annotations may have
- * 256 KiB each) comes as a stream, where the runtime has that: kubelets with CRIListStreaming get
- * it so, too. */
+/* Of both lists, as they are kept (listed_bytes()). One that does not fit into a message (pods'
+ * annotations may have 256 KiB each) comes as a stream, where the runtime has that: kubelets with
+ * CRIListStreaming get it so, too. */
 #define LISTER_LIST_BYTES_MAX (128u * 1024 * 1024)
 /* Between two lists of a runtime without events, or without any for us. A tenth of the load that
  * the kubelet's own relist, every second, is to it; and soon enough, since no device is refused or

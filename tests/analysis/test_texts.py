@@ -43,3 +43,15 @@ def test_what_shellcheck_is_not_asked_has_its_reason(script):
     for line in (ROOT / script).read_text().splitlines():
         if line.strip().startswith("# shellcheck ") and "disable=" in line:
             assert line.strip().count(" # ") == 1, line
+
+
+def test_no_line_of_c_is_long():
+    """100 columns, of comments too, which clang-format leaves as they are; but where it is switched off."""
+    long = []
+    for name in (one for one in listed() if one.endswith((".c", ".h"))):
+        on = True
+        for number, line in enumerate((ROOT / name).read_text().splitlines(), 1):
+            on = "clang-format on" in line or (on and "clang-format off" not in line)
+            if on and len(line) > 100:
+                long.append(f"{name}:{number}")
+    assert not long

@@ -1,10 +1,10 @@
 /*
  * Preloaded into daemon, bridge and agent: their allocations, and the calls that they make of the
- * kernel through the C library, fail where and when fault_table.h says. SHIM_FAULTS is the table's file. In
- * any other program, as a shell between the test and the daemon, all goes its way.
+ * kernel through the C library, fail where and when fault_table.h says. SHIM_FAULTS is the table's
+ * file. In any other program, as a shell between the test and the daemon, all goes its way.
  *
- * What libraries call is met, too. What the C library does inside, as the open() of fopen(), is not,
- * but for its allocations.
+ * What libraries call is met, too. What the C library does inside, as the open() of fopen(), is
+ * not, but for its allocations.
  */
 #include <dlfcn.h>
 #include <errno.h>

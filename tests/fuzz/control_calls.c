@@ -30,8 +30,7 @@ static bool is_open(const struct rpc_incoming *call)
 {
     const struct rpc_incoming *one;
 
-    DL_FOREACH(served.calls, one)
-    {
+    DL_FOREACH(served.calls, one) {
         if (one == call)
             return true;
     }

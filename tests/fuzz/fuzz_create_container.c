@@ -5,13 +5,13 @@
  * Input: a byte with the number of options, each as a letter of its kind and its texts up to a NUL;
  * the rest is the original. Repeated fields: the options' come first, the original's follow
  * unchanged. Annotations: the last of a key counts, so the original's. All else is the original's
- * to the byte, unknown fields too. What parses must not be called unreadable, and what is read of it
- * says what the whole does (create_container_read() looks at a part only, so it may read what does
- * not parse); so it must with more behind it that protobuf-c does not read, and the runtimes do
- * (wire.h). With mounts redirected (mount_redirect.h) it is the
- * original but for those paths; with CDI names once (cdi_names.h), but for those left out; with
- * references to the options' envs replaced (command_vars.h), but for those texts, which are what a
- * kubelet's way of expanding makes of them.
+ * to the byte, unknown fields too. What parses must not be called unreadable, and what is read of
+ * it says what the whole does (create_container_read() looks at a part only, so it may read what
+ * does not parse); so it must with more behind it that protobuf-c does not read, and the runtimes
+ * do (wire.h). With mounts redirected (mount_redirect.h) it is the original but for those paths;
+ * with CDI names once (cdi_names.h), but for those left out; with references to the options' envs
+ * replaced (command_vars.h), but for those texts, which are what a kubelet's way of expanding makes
+ * of them.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -694,8 +694,8 @@ static void check_vars_plain(const struct options *o, Runtime__V1__CreateContain
     free(after);
 }
 
-/* protobuf-c drops what a tag of five bytes has over 32 bits, and reads a boolean of whichever type;
- * a runtime refuses most of those. */
+/* protobuf-c drops what a tag of five bytes has over 32 bits, and reads a boolean of whichever
+ * type; a runtime refuses most of those. */
 static bool is_read_by_a_runtime(struct fuzz_input in)
 {
     static const ProtobufCMessageDescriptor *const with_boolean[] = {

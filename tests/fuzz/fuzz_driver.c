@@ -2,9 +2,9 @@
  * What a plugin says of itself, and what a DRA driver answers.
  *
  * Input: a byte that chooses the message, and the message: a PluginInfo, or the answer to a prepare
- * or an unprepare of the claims "u" and "v". What is said to the plugin or to people is ASCII; a driver or
- * plugin that may be registered has a name and an endpoint within bounds; an answer is one of words
- * or one of bytes, which are a claim's that parses again to the same.
+ * or an unprepare of the claims "u" and "v". What is said to the plugin or to people is ASCII; a
+ * driver or plugin that may be registered has a name and an endpoint within bounds; an answer is
+ * one of words or one of bytes, which are a claim's that parses again to the same.
  */
 #include <string.h>
 

@@ -36,8 +36,7 @@ static void books_fini(struct books *books)
 {
     struct resource *resource, *next;
 
-    HASH_ITER(hh, books->resources, resource, next)
-    {
+    HASH_ITER(hh, books->resources, resource, next) {
         resources_remove(&books->resources, resource);
     }
     allocations_fini(&books->allocations);

@@ -8,9 +8,9 @@
 #include "devicemgr/shutdown.h"
 #include "tests/sim/down_world.h"
 
-/* How long the cluster's priorities are waited for, and a kubelet that has let go of its lock; what is
- * left of the machine's time, and how long after all is done a machine that is there still is believed to
- * go down. */
+/* How long the cluster's priorities are waited for, and a kubelet that has let go of its lock; what
+ * is left of the machine's time, and how long after all is done a machine that is there still is
+ * believed to go down. */
 #define KNOW_MS 2000
 #define LEFT_MS 2000
 #define MARGIN_MS 1000

@@ -44,8 +44,8 @@ static struct asks read_asks(const struct down_world *d, const void *value, size
     return asks;
 }
 
-/* Whether somebody has asked since this row was made, and nothing is done yet: it waits for the next
- * commit with that one. */
+/* Whether somebody has asked since this row was made, and nothing is done yet: it waits for the
+ * next commit with that one. */
 static bool is_asked_since(const struct dw_pod *pod, const struct asks *asks)
 {
     bool since = false;

@@ -8,8 +8,8 @@
 #define ROUNDED_MS 999
 
 /* Who was asked for in a shutdown before this one, and has this long from then on, comes in time,
- * and is not asked for again; unless nothing was sent in that time. Of what was sent it is known when
- * it kills, to the second that a stop is rounded up to. */
+ * and is not asked for again; unless nothing was sent in that time. Of what was sent it is known
+ * when it kills, to the second that a stop is rounded up to. */
 static bool comes_in_time(const struct down_world *d, const struct dw_pod *pod, uint64_t grace_ms,
                           uint64_t end_ms, uint64_t due_ms)
 {

@@ -2,8 +2,9 @@
  * A world beside the large one, of a machine that goes down, or does not after all: pods of
  * different priorities, with devices and without; who tells of it, once more, too late, or not with
  * all that there is to know; an operator who ends the same pods; a kubelet that makes pods anew in
- * the middle, or ends them itself; devices that are tainted, whose pods are evicted; a runtime that does not answer; a store that is slow or fails; a
- * shim that is killed at any time, and a machine that boots again.
+ * the middle, or ends them itself; devices that are tainted, whose pods are evicted; a runtime that
+ * does not answer; a store that is slow or fails; a shim that is killed at any time, and a machine
+ * that boots again.
  *
  * Its judge has the whole course of a shutdown in words of its own (`down_plan.c`), and looks at
  * each step of the core for whether the world allows it by now, and once it must be taken, that it
@@ -14,9 +15,9 @@
  * end, is cancelled, given up, or the machine boots; and every pod gets what it asked for.
  *
  * `down_world.c` is what happens, `down_shim.c` the core with its ports, `down_rows.c` what the
- * rows say, `down_pod.c` the kubelet,
- * `down_taint.c` taints and evictions, `down_runtime.c` the runtime, `down_told.c` who tells, and the operator, `down_plan.c` how far a
- * shutdown has come, `down_time.c` whether an end comes in time for it, `down_judge.c` the other properties.
+ * rows say, `down_pod.c` the kubelet, `down_taint.c` taints and evictions, `down_runtime.c` the
+ * runtime, `down_told.c` who tells, and the operator, `down_plan.c` how far a shutdown has come,
+ * `down_time.c` whether an end comes in time for it, `down_judge.c` the other properties.
  */
 #ifndef TESTS_SIM_DOWN_WORLD_H
 #define TESTS_SIM_DOWN_WORLD_H
@@ -312,7 +313,8 @@ bool down_is_being_stopped(const struct down_world *d, const struct dw_pod *pod)
 
 /* ---- down_time.c ---- */
 
-/* Of one that a shutdown has asked for: its end comes by then, or in the least time that there is. */
+/* Of one that a shutdown has asked for: its end comes by then, or in the least time that there
+ * is. */
 bool down_surely_comes_in_time(const struct down_world *d, const struct dw_pod *pod,
                                uint64_t end_ms);
 bool down_may_come_in_time(const struct down_world *d, const struct dw_pod *pod, uint64_t end_ms);

@@ -205,8 +205,8 @@ void dra_claim_done(struct world *w, uint64_t number, const struct devicemgr_cla
 /* ---- the runtime ---- */
 /* It has answered a create of such a pod (container 0: refused). */
 void dra_answered(struct world *w, uint64_t number, unsigned container);
-/* The shim lets one pass that it had to store first, or refuses it; the pod asks again. False: it is no
- * such create. */
+/* The shim lets one pass that it had to store first, or refuses it; the pod asks again. False: it
+ * is no such create. */
 bool dra_verdict(struct world *w, uint64_t number, const struct devicemgr_verdict *verdict);
 
 /* ---- dra_driver.c ---- */

@@ -197,8 +197,8 @@ static bool is_secret(const struct dra_claim *claim, size_t driver)
     return truth->version != truth->answered && truth->device != claim->device[driver];
 }
 
-/* The driver has what it owes until it is told: nobody is given that meanwhile. What the kubelet had
- * in its books is allocated yet, so that who was asked for since has something else. */
+/* The driver has what it owes until it is told: nobody is given that meanwhile. What the kubelet
+ * had in its books is allocated yet, so that who was asked for since has something else. */
 static void check_none_prepared(struct world *w, size_t claim, size_t driver)
 {
     const struct dra_truth *truth = &w->dra.claims[claim].truth[driver];

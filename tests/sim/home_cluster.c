@@ -11,8 +11,8 @@
 
 /* ---- devices ---- */
 
-/* Whether the claim may have it, beside all others, as a scheduler sees it: who shares a device, or only
- * looks at it, takes nothing of what others are made of. */
+/* Whether the claim may have it, beside all others, as a scheduler sees it: who shares a device, or
+ * only looks at it, takes nothing of what others are made of. */
 static bool is_free(const struct home_world *h, size_t claim, unsigned device)
 {
     const struct hw_claim *is = &h->claims[claim];
@@ -32,8 +32,8 @@ static bool is_free(const struct home_world *h, size_t claim, unsigned device)
            !home_parts_over(&h->drivers[is->driver], device, taken, taken);
 }
 
-/* It is so for good: it stands in the claim's spec, which nobody can change, or comes with the devices
- * that it asks for. */
+/* It is so for good: it stands in the claim's spec, which nobody can change, or comes with the
+ * devices that it asks for. */
 void home_claim_begins(struct home_world *h, size_t claim)
 {
     struct hw_claim *is = &h->claims[claim];

@@ -32,9 +32,10 @@ static bool is_right_instance(const struct hw_driver *d, uint64_t instance)
     return d->moved && d->told && d->told_connected && instance == d->told;
 }
 
-/* The kubelet itself had it prepared, and that is not to be seen here. Who asks to unprepare one that
- * was never sent, while the driver is away, is told that it is, unless the driver was seen with the
- * kubelet before; and of one that was sent it is to be seen by what is allocated to it now. */
+/* The kubelet itself had it prepared, and that is not to be seen here. Who asks to unprepare one
+ * that was never sent, while the driver is away, is told that it is, unless the driver was seen
+ * with the kubelet before; and of one that was sent it is to be seen by what is allocated to it
+ * now. */
 static bool is_unseen(const struct home_world *h, size_t id)
 {
     const struct hw_claim *claim = &h->claims[id];
@@ -60,14 +61,15 @@ static bool may_be_again(const struct home_world *h, size_t owed)
            !row_is(h, owed, "owed");
 }
 
-/* The kubelet has asked to prepare it anew since: it is to have that, and nobody is to unprepare it. */
+/* The kubelet has asked to prepare it anew since: it is to have that, and nobody is to unprepare
+ * it. */
 static bool is_asked_anew(const struct home_world *h, size_t owed)
 {
     return h->claims[owed].in_books && row_is(h, owed, "sent");
 }
 
-/* What others may have of it must be gone before the claim is prepared, and that be stored, as it goes
- * out once more after a kill: what failed is in the way of its own pool. */
+/* What others may have of it must be gone before the claim is prepared, and that be stored, as it
+ * goes out once more after a kill: what failed is in the way of its own pool. */
 static void check_owed(struct home_world *h, const struct hw_op *op)
 {
     const struct hw_claim *claim = &h->claims[op->claim];
@@ -275,7 +277,8 @@ void home_judge_passes(struct home_world *h, const struct hw_pod *pod)
                "who is to run with claims is stored before the runtime is asked: u%u", pod->uid);
 }
 
-/* Or with what it had when that was asked for: the kubelet may have had it prepared itself since. */
+/* Or with what it had when that was asked for: the kubelet may have had it prepared itself
+ * since. */
 void home_judge_names(struct home_world *h, const struct hw_pod *pod, size_t index)
 {
     check_that(h->w, !(pod->named[index] & pod->before[index]),

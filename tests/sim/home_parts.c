@@ -1,6 +1,6 @@
 /*
- * Devices that are made of the same: of some drivers those of the node's own are parts of one thing, in
- * one pool. What that is, is here; the shim knows what slices tell of it, as counters.
+ * Devices that are made of the same: of some drivers those of the node's own are parts of one
+ * thing, in one pool. What that is, is here; the shim knows what slices tell of it, as counters.
  */
 #include <stdio.h>
 
@@ -11,8 +11,8 @@
 
 /* ---- what they are made of ---- */
 
-/* The whole, two halves, and one that may be a part of either, or of both: of four places, each of which is
- * one's alone. */
+/* The whole, two halves, and one that may be a part of either, or of both: of four places, each of
+ * which is one's alone. */
 static void make_places(struct rng *rng, struct hw_driver *d)
 {
     const unsigned places[HW_PARTS] = {0xf, 0x3, 0xc, (unsigned)rng_between(rng, 1, 0xe)};
@@ -36,8 +36,8 @@ static void make_amounts(struct rng *rng, struct hw_driver *d)
     }
 }
 
-/* From a stream of its own: the other worlds are as they were without it. Who has parts gives them well,
- * as it is about who has them. */
+/* From a stream of its own: the other worlds are as they were without it. Who has parts gives them
+ * well, as it is about who has them. */
 void home_parts_begin(struct home_world *h)
 {
     struct rng rng = {.state = h->w->play.seed};

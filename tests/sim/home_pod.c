@@ -373,9 +373,9 @@ static bool unprepare(struct home_world *h, const struct hw_pod *pod)
     return done;
 }
 
-/* Its books have a pod that was deleted by force no more: it asks, each minute, to unprepare what that
- * had, while its container runs yet. Not where the driver's names leave open by which claim, nor where
- * the driver may be asked elsewhere. */
+/* Its books have a pod that was deleted by force no more: it asks, each minute, to unprepare what
+ * that had, while its container runs yet. Not where the driver's names leave open by which claim,
+ * nor where the driver may be asked elsewhere. */
 static void ask_astray(struct home_world *h, const struct hw_pod *pod)
 {
     for (size_t i = 0; i < pod->claims_len && !*h->w->broken; i++) {

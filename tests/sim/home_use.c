@@ -16,8 +16,8 @@ static bool has_device(const struct home_world *h, size_t claim, unsigned device
     return is->said && is->said_device == device && home_shim_row(h, claim).there;
 }
 
-/* Likewise, of what the kubelet was told; it may be letting go of one whose driver has moved, also if
- * that is back by now. */
+/* Likewise, of what the kubelet was told; it may be letting go of one whose driver has moved, also
+ * if that is back by now. */
 static bool is_as_told(const struct home_world *h, size_t claim)
 {
     const struct hw_claim *is = &h->claims[claim];
@@ -108,8 +108,8 @@ static bool is_stored(const struct home_world *h, const struct hw_use *use)
     return false;
 }
 
-/* Where the driver's names do not tell its claims apart, it may have its device by another, which is
- * stored: then it is in nobody's way. */
+/* Where the driver's names do not tell its claims apart, it may have its device by another, which
+ * is stored: then it is in nobody's way. */
 static bool may_be_anothers(const struct home_world *h, const struct hw_use *use, size_t index)
 {
     size_t claim = use->claims[index], driver = h->claims[claim].driver;
@@ -233,7 +233,8 @@ static bool has(const struct home_world *h, unsigned uid, size_t claim, bool kno
 
 /* ---- of one device ---- */
 
-/* Whether another may have it, too, as the shim was told; what it had before as it has the other. */
+/* Whether another may have it, too, as the shim was told; what it had before as it has the
+ * other. */
 static bool is_shared(const struct hw_claim *claim, unsigned device)
 {
     bool former = claim->said && claim->said_device != device;

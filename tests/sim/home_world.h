@@ -42,8 +42,8 @@
 #define HW_POD_CLAIMS 2
 #define HW_NAMES (HW_POD_CLAIMS * (HW_DEVICES + 1)) /* of one create */
 #define HW_USES 128
-/* Of some drivers the first ones are parts of one thing, and in one pool: so many, of so many kinds of
- * what that is made of. */
+/* Of some drivers the first ones are parts of one thing, and in one pool: so many, of so many kinds
+ * of what that is made of. */
 #define HW_PARTS 4
 #define HW_PART_KINDS 4
 #define HW_OPS 32
@@ -111,8 +111,7 @@ struct hw_claim {
     unsigned told_device;
     bool alone; /* it has its device alone, as the shim was told when it was allocated, since it was
                    asked for last with nobody running with it, or has stored */
-    bool
-        told_alone; /* at some time, neither shared nor to look at: the shim may know it from then */
+    bool told_alone; /* at some time, neither shared nor to look at: the shim may know it since */
     /* the kubelet */
     bool in_books;   /* from before a driver is asked, until it has unprepared it */
     bool prepared;   /* as it remembers, but for its restarts */
@@ -349,8 +348,8 @@ void home_use_note(struct home_world *h, const struct hw_pod *pod);
 void home_use_made(struct home_world *h, const struct hw_pod *pod);
 /* All in it have ended, and the shim is told. */
 void home_uses_ended(struct home_world *h, unsigned sandbox);
-/* The runtime is asked for it. Whether it is stored that it has all claims of which that is known, so
- * that no restart forgets it. */
+/* The runtime is asked for it. Whether it is stored that it has all claims of which that is known,
+ * so that no restart forgets it. */
 bool home_use_passes(struct home_world *h, const struct hw_pod *pod);
 /* A list was taken. */
 void home_uses_listed(struct home_world *h);
@@ -389,8 +388,8 @@ void home_names_go_on(struct home_world *h, struct hw_pod *pod,
 
 /* Which drivers have parts, and of what they are made. */
 void home_parts_begin(struct home_world *h);
-/* Whether the device cannot be had beside `all` of these, of which at least one of `others` is in its
- * way. Sets of devices are masks. */
+/* Whether the device cannot be had beside `all` of these, of which at least one of `others` is in
+ * its way. Sets of devices are masks. */
 bool home_parts_over(const struct hw_driver *d, unsigned device, unsigned all, unsigned others);
 /* Whether both are parts, of nothing in common. */
 bool home_parts_apart(const struct hw_driver *d, unsigned a, unsigned b);

@@ -1,6 +1,6 @@
 /*
- * What the shim's own parts (pools.h, lift_driver.h) have of it, in this world: the core's host, the
- * loop's timers, the table of orders (orders.h), the log, the clock.
+ * What the shim's own parts (pools.h, lift_driver.h) have of it, in this world: the core's host,
+ * the loop's timers, the table of orders (orders.h), the log, the clock.
  */
 #include <stdarg.h>
 #include <stdio.h>

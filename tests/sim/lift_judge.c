@@ -216,8 +216,8 @@ static bool has_any(const struct lw_had *a, size_t a_len, const struct lw_had *b
     return false;
 }
 
-/* Whether a claim of the pod's only looks at the device, and the shim does not know that. It may have
- * it by several. */
+/* Whether a claim of the pod's only looks at the device, and the shim does not know that. It may
+ * have it by several. */
 static bool has_untold(const struct lift_world *h, const struct lw_pod *pod,
                        const struct lw_had *had)
 {
@@ -233,7 +233,8 @@ static bool has_untold(const struct lift_world *h, const struct lw_pod *pod,
     return false;
 }
 
-/* Whether both have a device by claims of which one only looks at it, and the shim does not know. */
+/* Whether both have a device by claims of which one only looks at it, and the shim does not
+ * know. */
 static bool looks_untold(const struct lift_world *h, const struct lw_pod *pod,
                          const struct lw_pod *other)
 {
@@ -258,9 +259,9 @@ static bool ran_since(const struct lw_pod *pod, uint64_t ms)
     return false;
 }
 
-/* The last pod that the words name has a device of this one's; one that is gone may have had. Who only
- * looks at it is told so by the cluster alone, which says nothing just after a start, nor once its
- * claim has nothing any more. */
+/* The last pod that the words name has a device of this one's; one that is gone may have had. Who
+ * only looks at it is told so by the cluster alone, which says nothing just after a start, nor once
+ * its claim has nothing any more. */
 static bool is_holder(const struct lift_world *h, const struct lw_pod *pod, size_t container,
                       const char *message, bool lives)
 {
@@ -284,8 +285,8 @@ static bool is_holder(const struct lift_world *h, const struct lw_pod *pod, size
     return !lives;
 }
 
-/* What was not listed when it was asked for is known by its name alone: if that is not its id, it is
- * so for this create, until the kubelet's next. */
+/* What was not listed when it was asked for is known by its name alone: if that is not its id, it
+ * is so for this create, until the kubelet's next. */
 static bool names_a_name(const char *message)
 {
     return strstr(message, "not listed by the plugin: device ids port-");

@@ -186,9 +186,9 @@ static bool is_claimed(const struct lift_world *h, size_t resource, size_t devic
 }
 
 /* All is well: tainted is what pods have from before, and nothing else; but what the kubelet's
- * checkpoint named when it was read last may be a pod's that is gone since. When rows were lost, that a
- * claim's devices are its is known again once the next container with it is made: one that waits
- * keeps what its last one had, whose token does not say by what right. */
+ * checkpoint named when it was read last may be a pod's that is gone since. When rows were lost,
+ * that a claim's devices are its is known again once the next container with it is made: one that
+ * waits keeps what its last one had, whose token does not say by what right. */
 static bool is_right(const struct lift_world *h, size_t r, const Agent__V1__PoolDevice *device,
                      bool seen[LW_DEVICES])
 {

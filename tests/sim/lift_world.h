@@ -1,8 +1,8 @@
 /*
- * A world beside a fifth of the large ones, of resources that are published as those of a DRA driver:
- * plugins whose devices come and go, and fall ill; the API server's slices, which the agent writes
- * one by one; a scheduler that allocates by what is published, and by nothing else; pods with
- * claims, some of them shared, and pods that the kubelet gave devices to; settings that move a
+ * A world beside a fifth of the large ones, of resources that are published as those of a DRA
+ * driver: plugins whose devices come and go, and fall ill; the API server's slices, which the agent
+ * writes one by one; a scheduler that allocates by what is published, and by nothing else; pods
+ * with claims, some of them shared, and pods that the kubelet gave devices to; settings that move a
  * resource over, and back, while all of those run. Daemon, agent, API server, plugins, kubelet,
  * runtime and node end at any time, a store fails, and is lost.
  *
@@ -17,10 +17,10 @@
  * be left.
  *
  * `lift_world.c` is what happens, `lift_shim.c` the core with its ports, `lift_plugin.c` plugins,
- * `lift_api.c` the API server's slices, `lift_agent.c` the agent, `lift_scheduler.c` claims and what
- * they are allocated, `lift_kubelet.c` its calls and what it gives away itself, `lift_pod.c` pods,
- * `lift_runtime.c` their containers, `lift_judge.c` and `lift_seen.c` the properties: of containers,
- * of what is published and shown.
+ * `lift_api.c` the API server's slices, `lift_agent.c` the agent, `lift_scheduler.c` claims and
+ * what they are allocated, `lift_kubelet.c` its calls and what it gives away itself, `lift_pod.c`
+ * pods, `lift_runtime.c` their containers, `lift_judge.c` and `lift_seen.c` the properties: of
+ * containers, of what is published and shown.
  */
 #ifndef TESTS_SIM_LIFT_WORLD_H
 #define TESTS_SIM_LIFT_WORLD_H
@@ -275,8 +275,8 @@ uint64_t lift_host_next_ms(const struct lift_world *h);
 /* Timers that are due. */
 void lift_host_tick(struct lift_world *h);
 void lift_host_starts(struct lift_world *h);
-/* What the core publishes may have changed; so may what the API server has, by what is told of it, or
- * whether all of that is told. */
+/* What the core publishes may have changed; so may what the API server has, by what is told of it,
+ * or whether all of that is told. */
 void lift_host_looks(struct lift_world *h);
 void lift_host_reported(struct lift_world *h, bool whole, bool slices);
 void lift_host_answered(struct lift_world *h);

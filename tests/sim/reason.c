@@ -91,7 +91,8 @@ static bool calls_open(const struct world *w, size_t resource, unsigned ids)
     return false;
 }
 
-/* Its plugin allocates for as many others as it may, or did until there was hardly any time left. */
+/* Its plugin allocates for as many others as it may, or did until there was hardly any time
+ * left. */
 static bool waits_for_turn(const struct world *w, const struct create_sim *create, size_t resource)
 {
     size_t most = shim_allocates_at_once(w);
@@ -146,8 +147,8 @@ static unsigned taken_to_run(const struct world *w, const struct create_sim *cre
     return ids;
 }
 
-/* What a rival's containers before this one had: they all have one name, and one that has no token is
- * taken for one with that of the name. */
+/* What a rival's containers before this one had: they all have one name, and one that has no token
+ * is taken for one with that of the name. */
 static unsigned rivals_had(const struct world *w, size_t r)
 {
     unsigned ids = 0;
@@ -240,8 +241,9 @@ static unsigned reasons_of_former(struct world *w, const struct create_sim *crea
     return reasons;
 }
 
-/* What an operator may keep from it. Whoever has a device keeps it, as long as it asks for the same: of
- * a container that comes with another token that it had one of those before is forgotten with the rest. */
+/* What an operator may keep from it. Whoever has a device keeps it, as long as it asks for the
+ * same: of a container that comes with another token that it had one of those before is forgotten
+ * with the rest. */
 static unsigned kept_from(const struct world *w, const struct create_sim *create, size_t r)
 {
     const struct claim *own = claims_seek(w, create->uid, create->name, r);

@@ -145,8 +145,8 @@ void replace_judge_disturbed(struct replace_world *r)
     }
 }
 
-/* Whether the container may have had to give up what it had, to others: since it ended, they may have
- * taken it, and be over by now. */
+/* Whether the container may have had to give up what it had, to others: since it ended, they may
+ * have taken it, and be over by now. */
 static bool is_yielded(const struct rw_pod *pod, const struct rw_container *container)
 {
     bool yielded = container->unsure;

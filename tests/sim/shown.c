@@ -102,8 +102,8 @@ static bool by_annotation(const struct world *w, size_t r)
 }
 
 /* What the shim gave to containers that asked by annotation, or is about to. One whose devices an
- * operator has released may have been made since, by a call that was still with the runtime. A pod of
- * which one is being made is not over, although its sandbox was stopped. */
+ * operator has released may have been made since, by a call that was still with the runtime. A pod
+ * of which one is being made is not over, although its sandbox was stopped. */
 static unsigned given_away(struct world *w, size_t r)
 {
     unsigned mask = claims_own(w, r);

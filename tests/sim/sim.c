@@ -12,8 +12,8 @@
  *   --unasked                    nobody asks why meanwhile, which is to make no difference
  *   --settled                    the settings stay as they were
  *   --unsteered                  there is no operator, as to a device manager that knows of none
- *   --only WORLD                 of the worlds of a seed this small one: ends, taints, down, homes, lifts,
- *                                replaced
+ *   --only WORLD                 of the worlds of a seed this small one: ends, taints, down, homes,
+ *                                lifts, replaced
  *
  * The last line is "N passed, N failed": properties that were looked at (property.h) and, of enough
  * seeds, situations that must be reached (count.h). The line before tells of the seeds.

@@ -17,11 +17,11 @@
  * DeviceTaintRules, of which an agent tells the shim, or there is none; and whom the cluster's own
  * controller deletes is left to it.
  *
- * `taint_world.c` is what happens, `taint_shim.c` the core with its ports, `taint_plugin.c` plugins,
- * `taint_pod.c` the kubelet, `taint_claim.c` its claims and their driver, `taint_runtime.c` the
- * runtime, `taint_cluster.c` the API server, `taint_facts.c` what the cluster has of devices, its
- * controller, and the agent, `taint_operator.c` who taints, `taint_truth.c` who is to go,
- * and when, `taint_judge.c` the properties.
+ * `taint_world.c` is what happens, `taint_shim.c` the core with its ports, `taint_plugin.c`
+ * plugins, `taint_pod.c` the kubelet, `taint_claim.c` its claims and their driver,
+ * `taint_runtime.c` the runtime, `taint_cluster.c` the API server, `taint_facts.c` what the cluster
+ * has of devices, its controller, and the agent, `taint_operator.c` who taints, `taint_truth.c` who
+ * is to go, and when, `taint_judge.c` the properties.
  */
 #ifndef TESTS_SIM_TAINT_WORLD_H
 #define TESTS_SIM_TAINT_WORLD_H

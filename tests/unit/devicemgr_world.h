@@ -162,9 +162,9 @@ bool create(struct world *w, uint64_t number, const char *uid, const char *conta
 /* In this sandbox, whosever it is. */
 bool create_in(struct world *w, uint64_t number, const char *sandbox, const char *uid,
                const char *container, const char *tokens, const char *request);
-/* devicemgr_create() of a container with claims, and what follows at once. Whether something is in its
- * way but that the claims are to be stored with it; for that it waits, and is made as soon as it passes
- * (`passed`), if not `slow`. */
+/* devicemgr_create() of a container with claims, and what follows at once. Whether something is in
+ * its way but that the claims are to be stored with it; for that it waits, and is made as soon as
+ * it passes (`passed`), if not `slow`. */
 bool create_claimed(struct world *w, uint64_t number, const struct devicemgr_create *request);
 /* One of container "main" with tokens, one with a request; the manager takes them up. */
 void create_token(struct world *w, uint64_t number, const char *uid, const char *tokens);

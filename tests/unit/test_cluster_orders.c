@@ -296,8 +296,8 @@ static void what_an_api_server_that_was_away_did_not_do_is_tried_soon(void **sta
     jumped_ms = 0;
 }
 
-/* An operator has set right what was refused: he is not to wait for minutes. What changes again and again
- * is not tried the more. */
+/* An operator has set right what was refused: he is not to wait for minutes. What changes again and
+ * again is not tried the more. */
 static void what_was_refused_and_is_another_is_tried_soon(void **state)
 {
     struct fixture *f = *state;

@@ -265,7 +265,8 @@ static void what_is_not_asked_for_is_not_looked_at(void **state)
     create_container_free(c);
 }
 
-/* Two labels of one key, as no kubelet sends them: the last is the one that there is in the runtime. */
+/* Two labels of one key, as no kubelet sends them: the last is the one that there is in the
+ * runtime. */
 static void of_labels_of_one_key_the_last_counts(void **state)
 {
     static const char LABELS[] = "\x12\x40\x4a\x1e\x0a\x15"

@@ -220,7 +220,8 @@ static void without_the_cluster_s_word_it_is_said_once(void **state)
     assert_int_equal(logged(w, "may still be used by container \"main\" of pod ns/u1"), 1);
 }
 
-/* Of one of the two that have it by now nothing is known; that is no reason to give it to a third. */
+/* Of one of the two that have it by now nothing is known; that is no reason to give it to a
+ * third. */
 static void one_who_is_known_to_have_it_is_enough(void **state)
 {
     struct world *w = *state;
@@ -267,8 +268,8 @@ static void where_names_do_not_tell_the_claims_apart_it_is_said_once(void **stat
     assert_int_equal(logged(w, "may still be used by container \"main\" of pod ns/u1"), 1);
 }
 
-/* The kubelet has asked for the claim once more, and its driver has answered another device, which it
- * is allocated by now. */
+/* The kubelet has asked for the claim once more, and its driver has answered another device, which
+ * it is allocated by now. */
 static void prepared_anew(struct world *w, uint64_t number, const char *uid, const char *device)
 {
     char name[32];
@@ -565,8 +566,8 @@ static void of_parts_that_nobody_knows_it_is_said_once(void **state)
     assert_int_equal(logged(w, "which has device whole by another claim"), 1);
 }
 
-/* With what another has of which nothing is known there is too little, and without it enough: that may
- * only look, whoever has most. */
+/* With what another has of which nothing is known there is too little, and without it enough: that
+ * may only look, whoever has most. */
 static void what_is_known_must_be_too_much_by_itself(void **state)
 {
     struct world *w = *state;
@@ -1416,8 +1417,8 @@ static void of_one_of_which_nothing_is_known_it_is_left_out(void **state)
     expect_nothing(w);
 }
 
-/* When no pod is to use a claim any more its allocation is taken back, and the claim stays: that no pod
- * runs with its device says nobody. */
+/* When no pod is to use a claim any more its allocation is taken back, and the claim stays: that no
+ * pod runs with its device says nobody. */
 static void what_is_allocated_no_more_is_with_whom_it_runs(void **state)
 {
     struct world *w = *state;

@@ -50,8 +50,8 @@ enum run { RUNS, CREATED, CREATED_MORE, EXITED };
 
 static struct devicemgr_annotation own_grace = {"io.kubernetes.pod.terminationGracePeriod", "45"};
 
-/* Pod u1 in sandbox s-u1 with one container "c-u1-main" and `more`, which runs but with CREATED_MORE,
- * and pod u2, whose container runs. */
+/* Pod u1 in sandbox s-u1 with one container "c-u1-main" and `more`, which runs but with
+ * CREATED_MORE, and pod u2, whose container runs. */
 static void list_comes(struct world *w, enum run main, const char *more)
 {
     const struct devicemgr_sandbox sandboxes[] = {

@@ -1294,9 +1294,9 @@ static size_t users_of(const struct world *w, const char *uid)
     return claims_find(&w->mgr->state.claims, uid, DRIVER)->users_len;
 }
 
-/* Pod u1 has the claim "c", u2 another one, whose device has the same names: it is the same, which u2
- * looks at and tolerates the taint of; or another one, that is not tainted. `late`: that is told when
- * both have been made. */
+/* Pod u1 has the claim "c", u2 another one, whose device has the same names: it is the same, which
+ * u2 looks at and tolerates the taint of; or another one, that is not tainted. `late`: that is told
+ * when both have been made. */
 static void have_the_same_names(void **state, const char *answer, bool late)
 {
     static const struct devicemgr_claim_toleration tolerates[] = {

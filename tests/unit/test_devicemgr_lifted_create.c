@@ -1,4 +1,5 @@
-/* Containers that have devices of a lifted resource by claims: what they are given, and who else may have it. */
+/* Containers that have devices of a lifted resource by claims: what they are given, and who else
+ * may have it. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -221,8 +222,8 @@ static void made_of_known(struct world *w, uint64_t number, const char *uid, con
     ignore_all(w);
 }
 
-/* What they have is what is allocated to them, also while the cluster says nothing of it, or no more:
- * a pod that was deleted by force may run yet. */
+/* What they have is what is allocated to them, also while the cluster says nothing of it, or no
+ * more: a pod that was deleted by force may run yet. */
 static void another_claim_s_device_is_not_given(void **state)
 {
     struct world *w = *state;
@@ -271,8 +272,8 @@ static void who_waits_for_a_claim_s_device_uses_it(void **state)
     expect_with(w, "verdict 12 refused 14", "device g0 of claim c2", "ns/u1", NULL);
 }
 
-/* Without a checkpoint it is known by its token, which does not say whose it is. The next create does,
- * also one that waits for something else. */
+/* Without a checkpoint it is known by its token, which does not say whose it is. The next create
+ * does, also one that waits for something else. */
 /* It is allocated anew, and the kubelet names what it had before, too. */
 static void what_its_claim_had_before_is_not_asked_for(void **state)
 {
@@ -310,7 +311,8 @@ static void what_a_claim_has_is_known_to_be_its_own_again(void **state)
     assert_string_equal(published(w), "g0 ");
 }
 
-/* Who shares the claim waits until then for a container of which it is not known whether it runs. */
+/* Who shares the claim waits until then for a container of which it is not known whether it
+ * runs. */
 static void and_who_shares_the_claim_goes_on(void **state)
 {
     struct world *w = *state;
@@ -934,8 +936,9 @@ static void and_in_few_steps_where_there_are_many(void **state)
     assert_in_range(names, 1, CLAIMS);
 }
 
-/* Pods of extended resources' claims, of which some tolerate the taint: whose claim it is, is told by
- * the device, and, where one that was given away before is prepared still, by who has reserved it. */
+/* Pods of extended resources' claims, of which some tolerate the taint: whose claim it is, is told
+ * by the device, and, where one that was given away before is prepared still, by who has reserved
+ * it. */
 static void each_goes_by_its_own_claim(void **state)
 {
     struct world *w = *state;

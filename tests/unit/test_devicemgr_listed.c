@@ -324,7 +324,8 @@ static void a_pod_whose_sandbox_died_is_not_over(void **state)
     expect(w, "allocate g0 *");
 }
 
-/* The kubelet waits 2 min for a stop and 4 min for a new sandbox, and comes again 15 s later at most. */
+/* The kubelet waits 2 min for a stop and 4 min for a new sandbox, and comes again 15 s later at
+ * most. */
 static void nor_while_the_runtime_hangs_in_its_network(void **state)
 {
     struct world *w = *state;

@@ -1,5 +1,5 @@
-/* A plugin that gives its resource another name, and keeps its socket: it lists the same devices for
- * each name that is dialled there. */
+/* A plugin that gives its resource another name, and keeps its socket: it lists the same devices
+ * for each name that is dialled there. */
 #include "devicemgr/things/limits.h"
 #include "devicemgr_world.h"
 

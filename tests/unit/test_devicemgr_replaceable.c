@@ -230,7 +230,8 @@ static void several_resources_are_all_or_nothing(void **state)
     expect(w, "verdict 12 forward N=0 G=1 *");
 }
 
-/* u1's container was made with g0, g1 and n0, and is over; g0 is lost, and n0 is to be waited for. */
+/* u1's container was made with g0, g1 and n0, and is over; g0 is lost, and n0 is to be waited
+ * for. */
 static uint64_t u1_lacks_g0_and_waits_for_n0(struct world *w, uint64_t *nic)
 {
     uint64_t gpu;

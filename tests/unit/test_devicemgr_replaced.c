@@ -144,7 +144,8 @@ static const char *asked_on_disk(const struct world *w, const char *resource)
     return text;
 }
 
-/* u1's container, of this attempt, runs with g1 and n0, and `asked` is what g1 is in the place of. */
+/* u1's container, of this attempt, runs with g1 and n0, and `asked` is what g1 is in the place
+ * of. */
 static void u1_listed(struct world *w, uint32_t attempt, const char *asked_key, const char *asked)
 {
     const struct devicemgr_sandbox sandbox = {"s-u1", "u1", "ns", "u1", 0, true, NULL, 0};

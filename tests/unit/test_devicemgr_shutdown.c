@@ -982,8 +982,8 @@ static void so_it_is_after_a_reboot(void **state)
     expect_to_be_evicted(w);
 }
 
-/* The shim is killed once it is stored that a pod, which the cluster is to evict for a taint, is to end
- * here, too. Whether it is to be evicted still is not known yet. */
+/* The shim is killed once it is stored that a pod, which the cluster is to evict for a taint, is to
+ * end here, too. Whether it is to be evicted still is not known yet. */
 static void nor_is_anything_sent_then_before_that_is_known(void **state)
 {
     const struct end_request request = {

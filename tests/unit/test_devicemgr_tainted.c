@@ -628,8 +628,8 @@ static void unless_it_was_switched_off_by_that(void **state)
     assert_int_equal(held_back(w), 0);
 }
 
-/* What waits later, or no more, is known to the next daemon, too; what is unhealthy for a while only
- * costs no row. */
+/* What waits later, or no more, is known to the next daemon, too; what is unhealthy for a while
+ * only costs no row. */
 static void who_is_held_back_is_stored(void **state)
 {
     struct world *w = *state;

@@ -274,7 +274,8 @@ static void what_is_asked_for_in_one_request_is_called_for_in_one_run(void **sta
     expect_both(w, "unprepare");
 }
 
-/* Whatever the order in which they are called for: of those that are known already, say, by that. */
+/* Whatever the order in which they are called for: of those that are known already, say, by
+ * that. */
 static void the_places_are_the_requests(void **state)
 {
     struct world *w = *state;

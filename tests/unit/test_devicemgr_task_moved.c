@@ -664,8 +664,8 @@ static void c1_owed_and_in_its_books(struct world *w)
     claim_in_use(w);
 }
 
-/* A pod runs with it for long: what the kubelet has in its books is allocated, and no other claim is
- * given the same. */
+/* A pod runs with it for long: what the kubelet has in its books is allocated, and no other claim
+ * is given the same. */
 static void what_it_uses_there_is_in_nobodys_way(void **state)
 {
     struct world *w = *state;

@@ -374,7 +374,8 @@ static void it_goes_out_before_anything_is_prepared(void **state)
     expect(w, "prepare c3 *");
 }
 
-/* Who has been sent already has no row to wait for: a crash would tell it again, behind that one. */
+/* Who has been sent already has no row to wait for: a crash would tell it again, behind that
+ * one. */
 static void it_is_in_the_way_until_that_it_is_done_is_stored(void **state)
 {
     struct world *w = *state;

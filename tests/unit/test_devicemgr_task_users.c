@@ -130,8 +130,8 @@ static void one_that_may_have_it_by_another_claim_is_in_nobodys_way(void **state
     expect_with(w, "claim 8 refused 14", "container \"main\" of pod ns/u1", NULL);
 }
 
-/* Nor does it matter whether it is the same device to the cluster: it may be another share of one, or
- * one of many for which the driver has one name. */
+/* Nor does it matter whether it is the same device to the cluster: it may be another share of one,
+ * or one of many for which the driver has one name. */
 static void so_is_one_that_has_the_same_names(void **state)
 {
     static const char *const answers[][2] = {{"*gpu-0", "**gpu-0"}, {"kvm-0:kvm", "kvm-1:kvm"}};
@@ -241,7 +241,8 @@ static void one_that_may_be_in_the_making_counts(void **state)
     expect(w, "unprepare c1 *");
 }
 
-/* However long the runtime takes to make one that is made again: no list tells that it has the claim. */
+/* However long the runtime takes to make one that is made again: no list tells that it has the
+ * claim. */
 static void one_that_is_long_in_the_making_counts(void **state)
 {
     struct world *w = *state;
@@ -536,8 +537,8 @@ static void nor_is_what_is_stored_put_off_then(void **state)
     assert_string_equal(claim_on_disk(w, "c1", DRIVER), "prepared");
 }
 
-/* Claim c1 is owed, and the kubelet, which has the driver, too, has had it prepared since then for a
- * pod whose container is made. */
+/* Claim c1 is owed, and the kubelet, which has the driver, too, has had it prepared since then for
+ * a pod whose container is made. */
 static void c1_owed_and_used(struct world *w)
 {
     slice_is(w, "p", "gpu-0");

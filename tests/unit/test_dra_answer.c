@@ -142,8 +142,8 @@ static void each_of_several_claims_by_itself(void **state)
                      "NodePrepareResources returned result for unknown claim UID x");
 }
 
-/* What a kubelet could not read at all: the names of what was prepared are the driver's fault, of its
- * other words each byte that is none is a '?'. */
+/* What a kubelet could not read at all: the names of what was prepared are the driver's fault, of
+ * its other words each byte that is none is a '?'. */
 static void what_is_no_text(void **state)
 {
     struct driver_answer answer;

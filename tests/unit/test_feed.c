@@ -190,8 +190,8 @@ static void what_is_shown_is_the_cores_newest(void **state)
     assert_true(says(f, "no bridge has reported"));
 }
 
-/* What its checkpoint names the kubelet publishes by itself; as long as nobody has read that, it may
- * be anything. */
+/* What its checkpoint names the kubelet publishes by itself; as long as nobody has read that, it
+ * may be anything. */
 static void the_kubelet_has_what_its_checkpoint_names(void **state)
 {
     struct fixture *f = *state;

@@ -222,7 +222,8 @@ static void expect_message(struct health_words *words, uint64_t said_ms, const c
     dra_health__v1alpha1__device_health__free_unpacked(health, NULL);
 }
 
-/* However long, it does not keep from the kubelet how the device is; and no character is cut in two. */
+/* However long, it does not keep from the kubelet how the device is; and no character is cut in
+ * two. */
 static void a_message_is_cut_where_the_kubelet_would(void **state)
 {
     static char longer[2 * HEALTH_WORD_BYTES_MAX], expected[HEALTH_MESSAGE_BYTES_MAX + 1];

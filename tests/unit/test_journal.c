@@ -495,7 +495,8 @@ static void a_state_is_due_now_and_then(void **state)
     assert_false(journal_is_due(w->j, 0));
 }
 
-/* How many bytes of events come behind a state of so many until the next is due, of `next_bytes`. */
+/* How many bytes of events come behind a state of so many until the next is due, of
+ * `next_bytes`. */
 static size_t due_behind(struct world *w, size_t state_bytes, size_t next_bytes)
 {
     struct buffer session = {0}, unsent[2] = {{0}};

@@ -61,11 +61,12 @@ static void one_that_lacks_a_function_is_another(void **state)
 /* proc_pid_pagemap(5): bit 63. */
 static bool is_mapped(const void *at)
 {
+    const uintptr_t page = (uintptr_t)at / (uintptr_t)sysconf(_SC_PAGESIZE);
     FILE *file = fopen("/proc/self/pagemap", "rbe");
     uint64_t entry;
 
     assert_non_null(file);
-    assert_int_equal(fseek(file, (long)((uintptr_t)at / (uintptr_t)sysconf(_SC_PAGESIZE) * sizeof entry), SEEK_SET), 0);
+    assert_int_equal(fseek(file, (long)(page * sizeof entry), SEEK_SET), 0);
     assert_int_equal(fread(&entry, sizeof entry, 1, file), 1);
     fclose(file);
     return entry >> 63;

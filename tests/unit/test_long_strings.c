@@ -1,5 +1,5 @@
-/* shim/relay/long_strings.c, in front of a listener's decoder: header fields that are longer than that
- * takes, cut anywhere. */
+/* shim/relay/long_strings.c, in front of a listener's decoder: header fields that are longer than
+ * that takes, cut anywhere. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

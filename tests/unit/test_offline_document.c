@@ -172,8 +172,10 @@ static void add_later(json_t *value)
             json_object_set_new(value, LATER[i].key,
                                 json_loads(LATER[i].value, JSON_DECODE_ANY, NULL));
     }
-    json_object_foreach(value, key, one) add_later(one);
-    json_array_foreach(value, at, one) add_later(one);
+    json_object_foreach(value, key, one)
+        add_later(one);
+    json_array_foreach(value, at, one)
+        add_later(one);
 }
 
 /* What plugins gave is not in it. */
@@ -182,8 +184,7 @@ static json_t *exported_again(const json_t *root)
     json_t *copy = json_deep_copy(root), *one;
     size_t i;
 
-    json_array_foreach(json_object_get(copy, "allocations"), i, one)
-    {
+    json_array_foreach(json_object_get(copy, "allocations"), i, one) {
         json_object_set_new(one, "optionsCached", json_false());
         json_object_set_new(one, "optionsBoot", json_null());
     }
@@ -437,7 +438,8 @@ static void spoil(struct fixture *f, json_t *value)
     json_t *one, *other;
     size_t len = 0, at;
 
-    json_object_foreach(value, key, one) keys[len++] = key;
+    json_object_foreach(value, key, one)
+        keys[len++] = key;
     for (size_t i = 0; i < len; i++) {
         char name[32];
 

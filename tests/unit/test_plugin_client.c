@@ -718,7 +718,8 @@ static void endpoints_of_one_socket_are_separate(void **state)
     assert_int_equal(f->losts, 0);
 }
 
-/* Its first stream goes on, and what it was asked beside that does not: nobody waits for it there. */
+/* Its first stream goes on, and what it was asked beside that does not: nobody waits for it
+ * there. */
 static void who_registers_once_dialled_has_his_calls_taken_back(void **state)
 {
     struct fixture *f = *state;

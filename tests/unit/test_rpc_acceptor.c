@@ -1,4 +1,5 @@
-/* shim/rpc/acceptor.c on a listening socket, whose owner has room or has not, and fails when told. */
+/* shim/rpc/acceptor.c on a listening socket, whose owner has room or has not, and fails when
+ * told. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

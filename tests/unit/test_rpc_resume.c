@@ -20,7 +20,8 @@ static void send_devices(struct rpc_incoming *call, size_t len)
     assert_int_equal(rpc_incoming_send(call, &list.base), 0);
 }
 
-/* A stream of which a message came, behind another call; how its caller dies: its connection stays. */
+/* A stream of which a message came, behind another call; how its caller dies: its connection
+ * stays. */
 struct left {
     struct pair *p;
     struct rpc_call *call;

@@ -181,8 +181,8 @@ ONCE(too_much_behind_a_held_message_ends_the_call)
     buffer_fini(&w->to[RUNTIME]);
 }
 
-/* And those behind one that was let go, of a client that looks at no window: what the shim has put in
- * front keeps them from passing, and the connection's window is the runtime's to open. */
+/* And those behind one that was let go, of a client that looks at no window: what the shim has put
+ * in front keeps them from passing, and the connection's window is the runtime's to open. */
 ONCE(too_much_behind_a_forwarded_message_ends_the_call)
 {
     w->plan = PLAN_FRAGMENT;

@@ -68,7 +68,8 @@ static void node_fini(struct node *node)
     config_fini(&node->settings.config);
 }
 
-/* What one answer may have in CONTROL_CONNECTIONS_MAX of them is a part of what the daemon takes. */
+/* What one answer may have in CONTROL_CONNECTIONS_MAX of them is a part of what the daemon
+ * takes. */
 static void pools_with_long_names_do_not_make_an_answer_too_large(void **state)
 {
     struct node node = {.pools = POOLS, .refused = POOLS};

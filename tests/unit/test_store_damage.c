@@ -180,7 +180,8 @@ static bool is_aside(const struct fixture *f, const char *end)
     return access(path, F_OK) == 0;
 }
 
-/* A disk that damages each: what was set aside first goes, with its journal, once there are too many. */
+/* A disk that damages each: what was set aside first goes, with its journal, once there are too
+ * many. */
 static void keeps_no_more_than_some_of_what_is_set_aside(void **state)
 {
     struct fixture *f = *state;

@@ -102,20 +102,19 @@ static size_t count_of(const struct health_streams *streams, pid_t pid)
     size_t count = 0;
 
     LIST_FOREACH(stream, &streams->list, entry)
-    count += stream->pid == pid;
+        count += stream->pid == pid;
     return count;
 }
 
-/* For one more of `pid`: the oldest ends of the process that has most of them, that one counted, so that
- * no process keeps another out. */
+/* For one more of `pid`: the oldest ends of the process that has most of them, that one counted, so
+ * that no process keeps another out. */
 static void make_room(struct health_streams *streams, pid_t pid)
 {
     struct kubelet_stream *stream, *found = NULL;
     struct kept_call *call;
     size_t most = 0;
 
-    LIST_FOREACH(stream, &streams->list, entry)
-    {
+    LIST_FOREACH(stream, &streams->list, entry) {
         size_t count = count_of(streams, stream->pid) + (stream->pid == pid);
 
         if (count < most)

@@ -25,8 +25,8 @@ struct health_streams {
 };
 
 /* From inside the call's handler; also for one that a process before had, `resumed`, which begins
- * anew, but may have been told what holds no longer. Where there are STAND_IN_STREAMS_MAX already, the
- * oldest ends of the process that has most. */
+ * anew, but may have been told what holds no longer. Where there are STAND_IN_STREAMS_MAX already,
+ * the oldest ends of the process that has most. */
 void health_streams_add(struct health_streams *streams, struct kept_call *call, bool resumed);
 
 /* Sends each what it has not got. One that has not taken the message before gets the newest with

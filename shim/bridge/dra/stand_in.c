@@ -222,8 +222,8 @@ static int look(struct stand_in *stand_in)
     return kept_server_listen(door->server);
 }
 
-/* A kubelet up to 1.36 asks every driver for its health, a later one those that had announced it when
- * they were registered. With another endpoint it registers it anew. */
+/* A kubelet up to 1.36 asks every driver for its health, a later one those that had announced it
+ * when they were registered. With another endpoint it registers it anew. */
 static void tell_of_health(struct stand_in *stand_in)
 {
     if (!LIST_EMPTY(&stand_in->streams.list))

@@ -63,10 +63,10 @@ const char *stand_in_name(const struct stand_in *stand_in);
 Bridge__V1__Driver *stand_in_message(struct stand_in *stand_in);
 bool stand_in_has_services(const struct stand_in *stand_in, char *const *services,
                            size_t services_len);
-/* The driver has others now. Whoever has it registered calls on what it has chosen, which the endpoint
- * has, whatever the driver's are; whoever registers it later is told these. Only of health that it did
- * not have before the kubelet may have to hear: then stand_in_look() has it registered anew, when no
- * call is under way. */
+/* The driver has others now. Whoever has it registered calls on what it has chosen, which the
+ * endpoint has, whatever the driver's are; whoever registers it later is told these. Only of health
+ * that it did not have before the kubelet may have to hear: then stand_in_look() has it registered
+ * anew, when no call is under way. */
 void stand_in_set_services(struct stand_in *stand_in, char *const *services, size_t services_len);
 
 /* Sees to it that its sockets are there, and to the calls that wait for a daemon. To be called

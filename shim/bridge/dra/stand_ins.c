@@ -145,8 +145,8 @@ static const Bridge__V1__Driver *find_message(const Bridge__V1__WatchDriversResp
     return NULL;
 }
 
-/* The kubelet has the other one, and we have answered; not for ever: a kubelet that has just started
- * may ask us on. */
+/* The kubelet has the other one, and we have answered; not for ever: a kubelet that has just
+ * started may ask us on. */
 static bool is_handed_over(const struct stand_ins *stand_ins, size_t i)
 {
     uint64_t gone_ms = uv_now(stand_ins->world.loop) - stand_ins->moved_ms[i];

@@ -2,8 +2,8 @@
  * The DRA drivers at the kubelet (stand_in.h), as the daemon says by the feed which there are.
  *
  * A daemon that has just started does not know yet which of them serve. One that was shown is shown
- * on until it says so, or until STAND_INS_SETTLE_MS are over; while there is no daemon all are, also
- * by a process that goes on with them.
+ * on until it says so, or until STAND_INS_SETTLE_MS are over; while there is no daemon all are,
+ * also by a process that goes on with them.
  *
  * One that has registered with the kubelet itself is withdrawn once the kubelet has had the time to
  * take that one, and it has answered what it was asked: the kubelet tries what failed again only

@@ -28,7 +28,8 @@ struct stream;
  * ENDING_RESET. The call is over for the owner, who is not told. */
 void ending_cut_short(struct session *s, struct stream *st, int code, const char *message);
 
-/* The same by the relay itself, of a call of which bytes are withheld; the text says which method. */
+/* The same by the relay itself, of a call of which bytes are withheld; the text says which
+ * method. */
 void ending_refuse(struct session *s, struct stream *st, int code, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
 

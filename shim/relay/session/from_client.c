@@ -41,8 +41,7 @@ void from_client_ask_again(struct session *s)
     struct stream *st, *next;
     size_t bytes;
 
-    HASH_ITER(hh, s->streams, st, next)
-    {
+    HASH_ITER(hh, s->streams, st, next) {
         if (st->phase == STREAM_DECIDE && st->owner == STREAM_UNREAD &&
             call_message_measure(&st->queue, &bytes) == CALL_MESSAGE_WHOLE)
             ask_owner(s, st, bytes);
@@ -212,8 +211,8 @@ int from_client_data_piece(struct session *s, const struct lane *lane, const uin
     return 0;
 }
 
-/* Also of a call that was let go, if there is more to come: its stream's window is for the client to
- * keep to, and the connection's grows as the runtime says, who sees nothing of this. */
+/* Also of a call that was let go, if there is more to come: its stream's window is for the client
+ * to keep to, and the connection's grows as the runtime says, who sees nothing of this. */
 static bool holds_too_much(const struct session *s, const struct stream *st)
 {
     bool goes_on = st->kind == STREAM_INTERCEPTED && st->phase == STREAM_OPEN &&

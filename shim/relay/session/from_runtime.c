@@ -179,8 +179,7 @@ void from_runtime_goaway_end(struct session *s)
         return;
     if (last < s->goaway_last)
         s->goaway_last = last;
-    HASH_ITER(hh, s->streams, st, next)
-    {
+    HASH_ITER(hh, s->streams, st, next) {
         if (st->id > last)
             stream_free(s, st);
     }

@@ -66,8 +66,7 @@ void late_acks_hurry(struct session *s)
 
     if (!s->late_acks.has_table_size)
         return;
-    HASH_ITER(hh, s->streams, st, next)
-    {
+    HASH_ITER(hh, s->streams, st, next) {
         if (st->before_ack == 0)
             continue;
         stream_untell(s, st);

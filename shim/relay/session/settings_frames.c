@@ -91,8 +91,7 @@ void settings_frames_end(struct session *s, enum session_end from)
     if (from != SESSION_RUNTIME)
         return;
     withheld_pump_all(s);
-    HASH_ITER(hh, s->streams, st, next)
-    {
+    HASH_ITER(hh, s->streams, st, next) {
         if (st->phase == STREAM_COLLECT)
             windows_credit_stream(s, st);
     }

@@ -71,8 +71,7 @@ void windows_set_initial(struct session *s, uint32_t value)
     struct stream *st, *next;
 
     s->windows.initial = value;
-    HASH_ITER(hh, s->streams, st, next)
-    {
+    HASH_ITER(hh, s->streams, st, next) {
         if (st->kind == STREAM_INTERCEPTED)
             flow_shift(&st->flow, delta);
     }

@@ -109,8 +109,7 @@ void withheld_pump_all(struct session *s)
 
     if (s->queued == 0)
         return;
-    HASH_ITER(hh, s->streams, st, next)
-    {
+    HASH_ITER(hh, s->streams, st, next) {
         if (stream_is_queued(st))
             withheld_pump(s, st);
     }
