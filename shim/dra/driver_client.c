@@ -14,14 +14,13 @@
 #include "shim/dra/claim_calls.h"
 #include "shim/dra/limits.h"
 #include "shim/must.h"
+#include "shim/plugins/extra_channels.h"
 #include "shim/plugins/plugin_socket.h"
 #include "shim/rpc/message.h"
 #include "shim/rpc/rpc.h"
 #include "shim/stopping.h"
 
 #define REASON_BYTES_MAX 256
-/* Connections beside the first. One that is going away lasts until its calls are through. */
-#define EXTRA_MAX 4
 
 struct driver_client {
     struct driver_clients *set;
@@ -37,11 +36,11 @@ struct driver_client {
     uint64_t connected_ms; /* on the loop's clock */
     uv_timer_t dial_timer;
     uv_timer_t health_timer;
-    unsigned timers;                      /* still to be closed */
-    struct message_budget budget;         /* of all channels */
-    struct rpc_channel *channel;          /* NULL: AWAY */
-    struct rpc_channel *extra[EXTRA_MAX]; /* for calls that `channel` takes no more; NULL: none */
-    struct rpc_call *watch;               /* of its health; NULL: none */
+    unsigned timers;              /* still to be closed */
+    struct message_budget budget; /* of all channels */
+    struct rpc_channel *channel;  /* NULL: AWAY */
+    struct extra_channels extra;  /* for calls that `channel` takes no more */
+    struct rpc_call *watch;       /* of its health; NULL: none */
 };
 
 /* The end of a call, still to be told. */
@@ -245,15 +244,6 @@ static void tell_away(struct driver_client *client, const char *reason)
     client->set->ops->lost(client->set->user, client->number, reason);
 }
 
-static int extra_find(const struct driver_client *client, const struct rpc_channel *channel)
-{
-    for (int i = 0; i < EXTRA_MAX; i++) {
-        if (client->extra[i] == channel)
-            return i;
-    }
-    return -1;
-}
-
 /* Ends calls without a callback. */
 static void hang_up(struct driver_client *client)
 {
@@ -262,20 +252,19 @@ static void hang_up(struct driver_client *client)
     rpc_channel_close(client->channel);
     client->channel = NULL;
     client->watch = NULL;
-    for (int i = 0; i < EXTRA_MAX; i++) {
-        rpc_channel_close(client->extra[i]);
-        client->extra[i] = NULL;
-    }
+    for (size_t i = 0; i < EXTRA_CHANNELS_MAX; i++)
+        rpc_channel_close(client->extra.v[i]);
+    client->extra = (struct extra_channels){0};
 }
 
 /* Of the first: its calls have ended before it, and those on others end with it. */
 static void on_lost(struct rpc_channel *channel, const char *reason, void *user)
 {
     struct driver_client *client = user;
-    int i = extra_find(client, channel);
+    struct rpc_channel **extra = extra_channels_find(&client->extra, channel);
 
-    if (i >= 0) {
-        client->extra[i] = NULL;
+    if (extra) {
+        *extra = NULL;
         rpc_channel_close(channel);
         return;
     }
@@ -303,22 +292,17 @@ static int connect_to(struct driver_client *client, struct rpc_channel **out, co
     return err;
 }
 
-/* A server that limits how long a connection is used goes on with its calls on the old one. */
 static struct rpc_channel *on_instead(struct rpc_channel *channel, void *user)
 {
     struct driver_client *client = user;
+    struct rpc_channel *open = extra_channels_open(&client->extra);
+    struct rpc_channel **room = extra_channels_find(&client->extra, NULL);
     const char *wrong;
-    int i;
 
     (void)channel;
-    for (i = 0; i < EXTRA_MAX; i++) {
-        if (client->extra[i] && rpc_channel_takes_calls(client->extra[i]))
-            return client->extra[i];
-    }
-    i = extra_find(client, NULL);
-    if (i < 0 || connect_to(client, &client->extra[i], &wrong) < 0)
-        return NULL;
-    return client->extra[i];
+    if (open || !room)
+        return open;
+    return connect_to(client, room, &wrong) < 0 ? NULL : *room;
 }
 
 static void on_dial(uv_timer_t *timer)

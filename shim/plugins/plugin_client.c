@@ -14,6 +14,7 @@
 #include "shim/log.h"
 #include "shim/must.h"
 #include "shim/path.h"
+#include "shim/plugins/extra_channels.h"
 #include "shim/plugins/left_streams.h"
 #include "shim/plugins/limits.h"
 #include "shim/plugins/plugin_socket.h"
@@ -29,8 +30,6 @@
  * only those. */
 #define REDIAL_MS_MIN 2
 #define REDIAL_MS_MAX 100
-/* Connections beside the first. One that is going away lasts until its calls are through. */
-#define EXTRA_MAX 4
 /* A stream without a list after that may wait for what one that was left holds. */
 #define UNLISTED_MS_MAX 5000
 /* How long it may take to say what it says at once. */
@@ -59,7 +58,7 @@ struct plugin_client {
     uv_timer_t timer;
     struct message_budget budget; /* of all channels */
     struct rpc_channel *channel;
-    struct rpc_channel *extra[EXTRA_MAX]; /* for calls that `channel` takes no more; NULL: none */
+    struct extra_channels extra; /* for calls that `channel` takes no more */
     ProtobufCMessage *options;
     uint64_t asked_ms; /* for its options, last; on the loop's clock */
     bool hangs;        /* which the log has told */
@@ -504,28 +503,15 @@ static void on_options_done(struct rpc_call *rpc, const struct rpc_status *statu
 
 static const struct rpc_call_ops OPTIONS_OPS = {.message = on_options, .done = on_options_done};
 
-static int extra_find(const struct plugin_client *client, const struct rpc_channel *channel)
-{
-    for (int i = 0; i < EXTRA_MAX; i++) {
-        if (client->extra[i] == channel)
-            return i;
-    }
-    return -1;
-}
-
 /* One that takes calls, if there is such a one; none is left in its place. */
 static struct rpc_channel *extra_take(struct plugin_client *client)
 {
-    struct rpc_channel *taken;
-    int best = -1;
+    struct rpc_channel *taken = extra_channels_open(&client->extra);
 
-    for (int i = 0; i < EXTRA_MAX; i++) {
-        if (client->extra[i] && (best < 0 || rpc_channel_takes_calls(client->extra[i])))
-            best = i;
-    }
-    assert(best >= 0);
-    taken = client->extra[best];
-    client->extra[best] = NULL;
+    for (size_t i = 0; i < EXTRA_CHANNELS_MAX && !taken; i++)
+        taken = client->extra.v[i];
+    assert(taken);
+    *extra_channels_find(&client->extra, taken) = NULL;
     return taken;
 }
 
@@ -540,7 +526,7 @@ static void on_channel_lost(struct rpc_channel *channel, const char *reason, voi
         client->channel = extra_take(client);
         numbered_calls_move(&client->set->calls, channel, client->channel);
     } else {
-        client->extra[extra_find(client, channel)] = NULL;
+        *extra_channels_find(&client->extra, channel) = NULL;
     }
     rpc_channel_close(channel);
 }
@@ -561,28 +547,17 @@ static int connect_to(struct plugin_client *client, struct rpc_channel **out, co
     return err;
 }
 
-static struct rpc_channel *extra_open(struct plugin_client *client, int i)
-{
-    const char *wrong;
-
-    if (connect_to(client, &client->extra[i], &wrong) < 0)
-        client->extra[i] = NULL;
-    return client->extra[i];
-}
-
-/* A server that limits how long a connection is used goes on with the list on the old one. */
 static struct rpc_channel *on_instead(struct rpc_channel *channel, void *user)
 {
     struct plugin_client *client = user;
-    int i;
+    struct rpc_channel *open = extra_channels_open(&client->extra);
+    struct rpc_channel **room = extra_channels_find(&client->extra, NULL);
+    const char *wrong;
 
     (void)channel;
-    for (i = 0; i < EXTRA_MAX; i++) {
-        if (client->extra[i] && rpc_channel_takes_calls(client->extra[i]))
-            return client->extra[i];
-    }
-    i = extra_find(client, NULL);
-    return i < 0 ? NULL : extra_open(client, i);
+    if (open || !room)
+        return open;
+    return connect_to(client, room, &wrong) < 0 ? NULL : *room;
 }
 
 static void ask_options(struct plugin_client *client)
@@ -660,8 +635,8 @@ static void client_close(struct plugin_client *client)
     }
     numbered_calls_cancel_all(&client->set->calls, client->channel);
     close_channel(client, client->channel);
-    for (int i = 0; i < EXTRA_MAX; i++)
-        close_channel(client, client->extra[i]);
+    for (size_t i = 0; i < EXTRA_CHANNELS_MAX; i++)
+        close_channel(client, client->extra.v[i]);
     if (client->left)
         left_streams_forget(client->set->left, client->left);
     free(client->left);

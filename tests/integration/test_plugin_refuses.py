@@ -8,13 +8,14 @@ import pytest
 
 from asking import by_annotation, envs, refused
 from h2runtime import H2Runtime, Script
+from limits import limits_of
 from plugin import allocate_answer, register
 from protos import deviceplugin
 from rawh2 import framed
 from waiting import GENEROUS_S, wait_until
 
 GPU = "vendor.com/gpu"
-EXTRA_MAX = 4  # plugin_client.c
+EXTRA_MAX = limits_of("shim/plugins/extra_channels.h")["EXTRA_CHANNELS_MAX"]
 REFUSED = Script(reset=h2.errors.ErrorCodes.REFUSED_STREAM)
 
 
