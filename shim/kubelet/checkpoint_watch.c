@@ -130,6 +130,14 @@ static void take_found(struct checkpoint_watch *watch)
     watch->found = (struct kubelet_file){0};
 }
 
+static void on_again(uv_timer_t *timer);
+
+static void again_later(struct checkpoint_watch *watch)
+{
+    if (!uv_is_active((uv_handle_t *)&watch->again_timer))
+        uv_timer_start(&watch->again_timer, on_again, CHECKPOINT_WATCH_AGAIN_MS, 0);
+}
+
 static void on_worked(uv_work_t *work, int status);
 
 static void begin_reading(struct checkpoint_watch *watch)
@@ -152,6 +160,8 @@ static void on_worked(uv_work_t *work, int status)
     if (!watch->stopping) {
         complain(watch);
         take_found(watch);
+        if (watch->file.state == KUBELET_FILE_UNREADABLE) /* it may be had in a moment */
+            again_later(watch);
         if (watch->again)
             begin_reading(watch);
         watch->ops->read(watch->user, &watch->file);
@@ -159,8 +169,13 @@ static void on_worked(uv_work_t *work, int status)
     on_part_over(watch);
 }
 
+static bool watch_dir(struct checkpoint_watch *watch);
+
 void checkpoint_watch_read(struct checkpoint_watch *watch)
 {
+    /* First: what comes between the two is seen by one of them. And nothing tells of a directory
+     * that was mounted over it. */
+    watch_dir(watch);
     if (watch->busy)
         watch->again = true;
     else
@@ -179,8 +194,6 @@ static void on_settled(uv_timer_t *timer)
 
 /* ---- watching ---- */
 
-static void on_again(uv_timer_t *timer);
-
 static void note_watched(struct checkpoint_watch *watch, int r)
 {
     if (r < 0 && !watch->unwatched)
@@ -190,11 +203,9 @@ static void note_watched(struct checkpoint_watch *watch, int r)
     else if (r == 0 && watch->unwatched)
         log_info("%s is watched now", watch->dir);
     watch->unwatched = r < 0;
-    if (r < 0 && !uv_is_active((uv_handle_t *)&watch->again_timer))
-        uv_timer_start(&watch->again_timer, on_again, CHECKPOINT_WATCH_AGAIN_MS, 0);
+    if (r < 0)
+        again_later(watch);
 }
-
-static bool watch_dir(struct checkpoint_watch *watch);
 
 /* The kubelet renames the file in: one that comes is whole. */
 static void on_event(void *user, const char *name, uint32_t mask)
@@ -240,10 +251,7 @@ static bool watch_dir(struct checkpoint_watch *watch)
  * read in any case. */
 static void on_again(uv_timer_t *timer)
 {
-    struct checkpoint_watch *watch = timer->data;
-
-    watch_dir(watch);
-    checkpoint_watch_read(watch);
+    checkpoint_watch_read(timer->data);
 }
 
 struct checkpoint_watch *checkpoint_watch_start(uv_loop_t *loop, const char *dir,
@@ -264,7 +272,6 @@ struct checkpoint_watch *checkpoint_watch_start(uv_loop_t *loop, const char *dir
     watch->again_timer.data = watch;
     watch->handles = 2;
     watch->watch.fd = -1;
-    watch_dir(watch);
-    begin_reading(watch); /* after the watch: what comes between the two is seen by one of them */
+    checkpoint_watch_read(watch);
     return watch;
 }

@@ -2,7 +2,9 @@
  * The kubelet's own checkpoint as it is on disk: read at the start and whenever
  * the kubelet has renamed a new one in.
  *
- * The directory may not be there yet, and may be made anew: every level of its path is watched.
+ * The directory may not be there yet, and may be made anew: every level of its path is watched. Of
+ * one that was mounted over it, or made where a link of the path leads, nothing tells: it is watched
+ * from the next reading on.
  * Where inotify is not to be had, of which there is so much for each user, the file is read, and
  * inotify tried again, at intervals. Reading and parsing run in libuv's worker.
  */
@@ -18,7 +20,7 @@
 
 /* A kubelet that starts many pods writes the file for each; it is read once in so long. */
 #define CHECKPOINT_WATCH_SETTLE_MS 100
-/* It is read that often while it cannot be watched. */
+/* It is read that often while it cannot be watched, or be read. */
 #define CHECKPOINT_WATCH_AGAIN_MS 1000
 
 struct kubelet_file {

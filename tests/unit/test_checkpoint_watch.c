@@ -2,7 +2,9 @@
 #include "tests/unit/test_wait.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <sys/inotify.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -151,6 +153,35 @@ static void the_directory_comes_and_goes(void **state)
     stop(&f);
 }
 
+/* Nothing tells of it, as of a mount: who asks does. */
+static void it_is_watched_where_a_link_leads_when_asked(void **state)
+{
+    char old[64], new[64], cwd[PATH_MAX];
+    struct fixture f;
+
+    prepare(&f, state, "");
+    snprintf(f.dir, sizeof f.dir, "/proc/self/cwd/k");
+    snprintf(f.path, sizeof f.path, "%s/" KUBELET_CHECKPOINT_FILE, f.dir);
+    snprintf(old, sizeof old, "%s/old", f.world->dir);
+    snprintf(new, sizeof new, "%s/new", f.world->dir);
+    assert_non_null(getcwd(cwd, sizeof cwd));
+    assert_int_equal(mkdir(old, 0755), 0);
+    assert_int_equal(mkdir(new, 0755), 0);
+    assert_int_equal(chdir(old), 0);
+    start(&f);
+    assert_int_equal(chdir(new), 0);
+    assert_int_equal(mkdir(f.dir, 0755), 0);
+    checkpoint_watch_read(f.watch);
+    WAIT(f.world, f.reads == 2);
+    write_text(&f, KUBELET_FILE_HELD);
+    WAIT(f.world, f.file->state == KUBELET_FILE_READ);
+    stop(&f);
+    clean(&f);
+    assert_int_equal(chdir(cwd), 0);
+    assert_int_equal(rmdir(old), 0);
+    assert_int_equal(rmdir(new), 0);
+}
+
 /* Says on stderr what is wrong, once for each kind. */
 static void damage_leaves_what_is_known(void **state)
 {
@@ -228,6 +259,29 @@ static void what_cannot_be_read_leaves_what_is_known(void **state)
     write_text(&f, "{");
     WAIT(f.world, f.file->state == KUBELET_FILE_DAMAGED);
     assert_int_equal(f.file->checkpoint.allocations_len, 1);
+    stop(&f);
+    clean(&f);
+}
+
+/* Says so on stderr. */
+static void what_could_not_be_read_is_read_again(void **state)
+{
+    struct rlimit before, none;
+    struct fixture f;
+
+    prepare(&f, state, "k");
+    assert_int_equal(mkdir(f.dir, 0755), 0);
+    write_text(&f, KUBELET_FILE_HELD);
+    start(&f);
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+    none = before;
+    none.rlim_cur = 0;
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
+    checkpoint_watch_read(f.watch);
+    WAIT(f.world, f.reads == 2);
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
+    assert_int_equal(f.file->state, KUBELET_FILE_UNREADABLE);
+    WAIT(f.world, f.file->state == KUBELET_FILE_READ);
     stop(&f);
     clean(&f);
 }
@@ -311,9 +365,13 @@ int main(void)
         cmocka_unit_test_setup_teardown(reads_what_is_there, world_setup, world_teardown),
         cmocka_unit_test_setup_teardown(a_new_file_is_read, world_setup, world_teardown),
         cmocka_unit_test_setup_teardown(the_directory_comes_and_goes, world_setup, world_teardown),
+        cmocka_unit_test_setup_teardown(it_is_watched_where_a_link_leads_when_asked, world_setup,
+                                        world_teardown),
         cmocka_unit_test_setup_teardown(damage_leaves_what_is_known, world_setup, world_teardown),
         cmocka_unit_test_setup_teardown(what_cannot_be_read, world_setup, world_teardown),
         cmocka_unit_test_setup_teardown(what_cannot_be_read_leaves_what_is_known, world_setup,
+                                        world_teardown),
+        cmocka_unit_test_setup_teardown(what_could_not_be_read_is_read_again, world_setup,
                                         world_teardown),
         cmocka_unit_test_setup_teardown(reads_again_when_asked_meanwhile, world_setup,
                                         world_teardown),
