@@ -125,6 +125,8 @@ static void on_turn(uv_timer_t *timer)
     e->asked = e->asks;
     if (!e->sockets)
         e->sockets = sockets_start(e->loop, &place, &SOCKETS_OPS, e);
+    else if (e->asked)
+        sockets_look(e->sockets);
     LIST_FOREACH(other, &e->others, entry) {
         if (!e->asked)
             end(other);

@@ -340,14 +340,18 @@ static void on_look(uv_timer_t *timer)
         uv_timer_start(timer, on_look, SOCKETS_LOOK_MS, 0);
 }
 
-static void on_changed(void *user, bool overflow)
+void sockets_look(struct sockets *s)
 {
-    struct sockets *s = user;
     uint64_t now = uv_now(s->loop);
 
-    (void)overflow; /* all of it is looked at in any case */
     if (!uv_is_active((uv_handle_t *)&s->timer) || s->unwatched || s->error || s->full)
         uv_timer_start(&s->timer, on_look, s->not_before > now ? s->not_before - now : 0, 0);
+}
+
+static void on_changed(void *user, bool overflow)
+{
+    (void)overflow; /* all of it is looked at in any case */
+    sockets_look(user);
 }
 
 /* ---- life ---- */

@@ -56,6 +56,10 @@ struct sockets_ops {
 struct sockets *sockets_start(uv_loop_t *loop, const struct sockets_place *place,
                               const struct sockets_ops *ops, void *user);
 
+/* Looks soon, from the loop: nothing tells of a directory that was mounted over this one, or made
+ * where a link of its path leads. It is watched from then on. */
+void sockets_look(struct sockets *sockets);
+
 /* Why the directory cannot be looked at, and since when (boot_now_ms()); NULL: it can. */
 const char *sockets_trouble(const struct sockets *sockets, uint64_t *since_ms);
 

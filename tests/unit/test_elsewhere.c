@@ -2,6 +2,7 @@
 #include "tests/unit/test_registering.h"
 #include "tests/unit/test_wait.h"
 
+#include <limits.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -251,6 +252,34 @@ static void a_directory_that_is_not_there_is_waited_for(void **state)
     stop(&f);
 }
 
+/* Nothing tells of it, as of a mount. */
+static void they_are_looked_for_where_a_link_leads(void **state)
+{
+    char cwd[PATH_MAX], new[64], old[64];
+    struct fixture f;
+
+    begin(&f, state);
+    memcpy(new, f.directory, sizeof new);
+    snprintf(f.directory, sizeof f.directory, "/proc/self/cwd");
+    snprintf(old, sizeof old, "%s/old", f.world->dir);
+    assert_int_equal(mkdir(old, 0755), 0);
+    assert_non_null(getcwd(cwd, sizeof cwd));
+    assert_int_equal(chdir(old), 0);
+    elsewhere_ask(f.elsewhere, true);
+    world_settle(f.world);
+    elsewhere_ask(f.elsewhere, false);
+    assert_int_equal(chdir(new), 0);
+    serve(&f, &f.driver, "gpu-reg.sock");
+    world_settle(f.world);
+    elsewhere_ask(f.elsewhere, true);
+    WAIT(f.world, strcmp(f.events, CAME) == 0);
+    registering_close(&f.driver);
+    assert_int_equal(chdir(cwd), 0);
+    assert_int_equal(rmdir(old), 0);
+    memcpy(f.directory, new, sizeof new);
+    stop(&f);
+}
+
 static void without_a_kubelet_s_directory(void **state)
 {
     struct fixture f = {.world = *state};
@@ -274,6 +303,7 @@ int main(void)
         TEST(nor_does_one_go_that_nobody_knows),
         TEST(what_is_no_driver_is_left_alone),
         TEST(a_directory_that_is_not_there_is_waited_for),
+        TEST(they_are_looked_for_where_a_link_leads),
         TEST(without_a_kubelet_s_directory),
     };
 
