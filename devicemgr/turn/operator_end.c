@@ -47,6 +47,14 @@ static void look_at(struct sought *sought, const struct state *state, const char
     sought->uid = uid;
 }
 
+/* Of a pod that is gone it waits to be forgotten by the store, and is nobody's any more. */
+static void look_at_ending(struct sought *sought, const struct state *state,
+                           const struct ending *ending)
+{
+    if (ending->state != ENDING_GONE)
+        look_at(sought, state, ending->pod_uid, ending->pod_namespace, ending->pod_name);
+}
+
 /* What is in the way of it as a whole; NULL: nothing is. */
 static const char *in_the_way(const struct devicemgr *mgr)
 {
@@ -91,7 +99,7 @@ void devicemgr_end(struct devicemgr *mgr, uint64_t now_ms, uint64_t number, cons
         look_at(&sought, state, p->uid, p->pod_namespace, p->name);
     for (const struct ending *e = state->endings.by_uid; e; e = e->hh.next) {
         if (!pods_find(&state->pods, e->pod_uid)) /* not listed since the start */
-            look_at(&sought, state, e->pod_uid, e->pod_namespace, e->pod_name);
+            look_at_ending(&sought, state, e);
     }
     if (!may_begin(mgr, number, &sought, reason))
         return;
@@ -111,7 +119,7 @@ void devicemgr_end_cancel(struct devicemgr *mgr, uint64_t now_ms, uint64_t numbe
 
     state_at(state, now_ms);
     for (const struct ending *e = state->endings.by_uid; e; e = e->hh.next)
-        look_at(&sought, state, e->pod_uid, e->pod_namespace, e->pod_name);
+        look_at_ending(&sought, state, e);
     if (!may_begin(mgr, number, &sought, ""))
         return;
     if (!sought.uid || !ends_take_back(&mgr->ends, number, sought.uid))

@@ -747,6 +747,27 @@ static void a_pod_that_is_gone_is_forgotten(void **state)
     assert_false(world_stored(w, "ending u1"));
 }
 
+/* The store has not forgotten it yet, and it is nobody's to end any more. */
+static void who_asks_for_it_just_then_is_answered(void **state)
+{
+    struct world *w = *state;
+
+    stopping(w, 30000);
+    devicemgr_sandbox_removed(w->mgr, w->now_ms, "s-u1");
+    devicemgr_run(w->mgr);
+    expect(w, "stop no more");
+    expect(w, "commit -ending u1");
+    logged(w, "");
+    take_back(w, 2, "u1");
+    expect(w, "steer 2 refused 5: no operator has asked for such a pod to end");
+    end_in(w, 3, "u1", 30000);
+    expect(w, "steer 3 refused 5: the runtime knows no such pod");
+    assert_int_equal(logged(w, "is not ended"), 0);
+    committed(w);
+    expect_event(w, "ended - [] ns/u1/- gone: -");
+    expect_nothing(w);
+}
+
 /* The kubelet goes on with its pods, of which some runtimes know nothing then. */
 static void a_pod_of_before_a_reboot_may_come_back(void **state)
 {
@@ -1177,6 +1198,7 @@ int main(void)
         HERE(another_boot_begins_its_grace_anew),
         HERE(what_cannot_be_stored_is_done_all_the_same),
         HERE(a_pod_that_is_gone_is_forgotten),
+        HERE(who_asks_for_it_just_then_is_answered),
         HERE(a_pod_of_before_a_reboot_may_come_back),
         HERE(nor_is_it_forgotten_by_another_restart_then),
         HERE(there_is_a_most_of_it),
