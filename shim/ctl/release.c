@@ -142,9 +142,9 @@ static bool carry_out(const struct command_run *run, const Control__V1__ReleaseR
     char *text;
     bool yes;
 
-    if (plan->n_rows == 0)
+    if (plan->n_rows == 0 && !plan->refused[0]) /* else what it has may not be known */
         return client_fail(failure, RPC_NOT_FOUND, "the pod has no devices any more");
-    if (command_given(run, "dry-run")) {
+    if (plan->n_rows > 0 && command_given(run, "dry-run")) {
         tell(&run->show, plan, NULL);
         return true;
     }

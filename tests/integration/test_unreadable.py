@@ -7,6 +7,7 @@ import grpc
 import pytest
 
 from asking import by_annotation, by_token, envs, refused
+from ctl import ctl
 from shim import Shim, accepts, locked
 from waiting import wait_until
 
@@ -62,6 +63,18 @@ def test_a_checkpoint_in_use(runtime, shim, client, make_client, make_plugin):
     assert plugin.allocated() == [[held]]
     with refused(grpc.StatusCode.UNAVAILABLE, held):
         late.create(other, "app", annotations=by_token(GPU, held))
+
+
+def test_what_a_pod_has_is_not_known_meanwhile(shim):
+    """Nor is it said that it has nothing."""
+    shim.kill()
+    with locked(shim):
+        start_relay(shim)
+        shim.wait_control()
+        for words in ((), ("--yes",), ("--dry-run",)):
+            done = ctl(shim, "release", "web", *words)
+            assert (done.returncode, done.stdout) == (1, "")
+            assert "cannot be read" in done.stderr
 
 
 def test_read_only_from_the_start(runtime, disk, directory, runtime_socket, closing, make_client,
