@@ -28,7 +28,7 @@ bool devicemgr_sandbox_refused(const struct devicemgr *mgr, const char *pod_uid,
 struct devicemgr_endings {
     size_t asked, evicting, evicted, stopping, stopped;
     uint64_t stops, stops_failed; /* of containers */
-    uint64_t evictions;           /* that were asked for */
+    uint64_t evictions;           /* orders to the cluster: another one for a pod counts again */
     uint64_t ended;               /* pods */
 };
 void devicemgr_endings(const struct devicemgr *mgr, struct devicemgr_endings *out);

@@ -232,7 +232,9 @@ static void put_endings(struct exposition *e, const struct devicemgr *core)
     put_counter(e, "container_stops_total", "StopContainer calls made for that.", endings.stops);
     put_counter(e, "container_stops_failed_total", "Of these those that failed.",
                 endings.stops_failed);
-    put_counter(e, "evictions_total", "Pods that the API server was asked to evict.",
+    put_counter(e, "evictions_total",
+                "Orders to evict a pod, for the API server: one with a shorter grace, or by force, "
+                "is another.",
                 endings.evictions);
 }
 
