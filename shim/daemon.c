@@ -28,6 +28,7 @@
 #include "shim/loop.h"
 #include "shim/metrics/metrics.h"
 #include "shim/page/page.h"
+#include "shim/process.h"
 #include "shim/program.h"
 #include "shim/relay/calls.h"
 #include "shim/relay/relay.h"
@@ -454,6 +455,7 @@ static void start_metrics(struct daemon *d)
 static int run(struct daemon *d)
 {
     d->started_ms = boot_now_ms();
+    process_keep_spare();
     deaths_watch_beside(d->config->listen, DEATHS_NAME);
     program_note();
     d->calls = calls_new();

@@ -1,14 +1,39 @@
 #include "shim/process.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "shim/file.h"
 
 #define COMM_BYTES_MAX (PROCESS_NAME_BYTES_MAX - 1)
 /* The 22nd field counts from the process's name, the second. */
 #define FIELDS_AFTER_COMM 20
+
+static int spare = -1;
+
+void process_keep_spare(void)
+{
+    if (spare < 0)
+        spare = open("/dev/null", O_PATH | O_CLOEXEC);
+}
+
+/* As file_read_text(), also without a descriptor left. */
+static int read_text(const char *path, char *text, size_t bytes)
+{
+    int len = file_read_text(path, text, bytes);
+
+    if (len == -EMFILE && spare >= 0) {
+        close(spare);
+        spare = -1;
+        len = file_read_text(path, text, bytes);
+        process_keep_spare();
+    }
+    return len;
+}
 
 static int read_proc(pid_t pid, const char *name, char *text, size_t bytes)
 {
@@ -17,7 +42,7 @@ static int read_proc(pid_t pid, const char *name, char *text, size_t bytes)
     if (pid <= 0)
         return -1;
     snprintf(path, sizeof path, "/proc/%d/%s", pid, name);
-    return file_read_text(path, text, bytes) > 0 ? 0 : -1;
+    return read_text(path, text, bytes) > 0 ? 0 : -1;
 }
 
 int process_started(pid_t pid, uint64_t *started)

@@ -9,6 +9,10 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+/* Keeps a descriptor, by which the others work when there is none left: who is not known as a
+ * kubelet is not held. For a process whose loop alone asks; never given back. */
+void process_keep_spare(void);
+
 /* When the process started, in clock ticks since boot (proc(5), /proc/PID/stat, field 22). 0, or
  * -1: there is no such process. */
 int process_started(pid_t pid, uint64_t *started) __attribute__((warn_unused_result));

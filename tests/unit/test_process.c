@@ -5,7 +5,9 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <time.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -103,6 +105,28 @@ static void the_start_is_when_it_was_made(void **state)
     }
 }
 
+/* Who has waited for a descriptor may have got the last. */
+static void it_is_known_without_a_descriptor_left(void **state)
+{
+    pid_t pid = named_process("kubelet");
+    struct rlimit before, none;
+    uint64_t started;
+
+    (void)state;
+    process_keep_spare();
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+    none = before;
+    none.rlim_cur = (rlim_t)dup(STDERR_FILENO); /* the lowest that is free */
+    assert_int_equal(close((int)none.rlim_cur), 0);
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
+    for (int i = 0; i < 2; i++) {
+        assert_true(is(pid, "kubelet"));
+        assert_int_equal(process_started(pid, &started), 0);
+    }
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
+    named_process_kill(pid);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -111,6 +135,7 @@ int main(void)
         cmocka_unit_test(a_name_is_made_fit_for_a_line),
         cmocka_unit_test(nobody_has_no_name),
         cmocka_unit_test(the_start_is_when_it_was_made),
+        cmocka_unit_test(it_is_known_without_a_descriptor_left),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
