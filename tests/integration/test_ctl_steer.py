@@ -24,6 +24,7 @@ UID = os.getuid()
 def test_a_cordoned_device_has_no_new_holder(at_work, make_client, make_plugin):
     shim, client = at_work, make_client(at_work)
     make_plugin(shim, GPU, ["g0"])
+    wait_until(lambda: ctl_json(shim, "devices")["items"], "it is listed")
     told = ctl_json(shim, "cordon", GPU, "g0", "g9", "--reason", "dust in the fan")
     assert told == {"resource": GPU,
                     "text": f"{GPU}: cordoned: g0,g9; 1 of them is not listed now"}
@@ -135,6 +136,7 @@ def test_lists_and_status_show_what_is_cordoned(at_work, make_client, make_plugi
 def test_lists_and_status_show_what_is_withdrawn(at_work, make_plugin):
     shim = at_work
     make_plugin(shim, GPU, ["g0"])
+    wait_until(lambda: ctl_json(shim, "devices")["items"], "it is listed")
     ctl_json(shim, "withdraw", GPU, "--reason", "moved")
     (device,) = ctl_json(shim, "devices")["items"]
     assert (device["withdrawn"], device["cordon"], device["free"]) == (True, None, False)
