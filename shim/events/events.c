@@ -34,7 +34,7 @@ struct events {
     STAILQ_HEAD(, early) early; /* until then */
     size_t early_len;
     LIST_HEAD(, events_watch) watches;
-    uv_timer_t timer;  /* of the next batch, or the next try */
+    uv_timer_t timer;  /* of the next batch, or the next try, also to read */
     uint64_t shown_id; /* written, or not to be */
 
     uint8_t *unwritten; /* records that the file has not */
@@ -248,11 +248,17 @@ static void write_next(struct events *events)
     uv_queue_work(events->loop, &events->work, on_write, on_written);
 }
 
+static void read_file(struct events *events);
+
 static void on_timer(uv_timer_t *timer)
 {
     struct events *events = timer->data;
 
-    if (!events->busy && events->loaded && is_to_be_written(events))
+    if (events->busy)
+        return;
+    if (!events->loaded)
+        read_file(events);
+    else if (is_to_be_written(events))
         write_next(events);
 }
 
@@ -352,12 +358,25 @@ static bool restore(struct events *events)
     return at == events->bytes_len;
 }
 
+/* What it says is not known, and would be lost with what is written in its place. */
+static bool is_to_be_read_again(const struct events *events)
+{
+    return !events->stopping &&
+           (events->err == -EMFILE || events->err == -ENFILE || events->err == -ENOMEM);
+}
+
 static void on_loaded(uv_work_t *work, int status)
 {
     struct events *events = work->data;
 
     assert(status == 0); /* nobody cancels it */
     events->busy = false;
+    if (is_to_be_read_again(events)) {
+        log_warning("%s: %s; reading it again until it works", events->path,
+                    strerror(-events->err));
+        set_timer(events, EVENTS_RETRY_MS);
+        return;
+    }
     events->loaded = true;
     if (events->err) {
         note_failure(events, events->err);
@@ -376,6 +395,12 @@ static void on_loaded(uv_work_t *work, int status)
         finish(events);
 }
 
+static void read_file(struct events *events)
+{
+    events->busy = true;
+    uv_queue_work(events->loop, &events->work, on_read, on_loaded);
+}
+
 /* ---- life ---- */
 
 struct events *events_start(uv_loop_t *loop, const char *state_dir, const char *told_path)
@@ -392,8 +417,7 @@ struct events *events_start(uv_loop_t *loop, const char *state_dir, const char *
     uv_timer_init(loop, &events->timer);
     events->timer.data = events;
     events->work.data = events;
-    events->busy = true;
-    uv_queue_work(loop, &events->work, on_read, on_loaded);
+    read_file(events);
     return events;
 }
 

@@ -23,7 +23,8 @@ struct events_watch {
     LIST_ENTRY(events_watch) entry;
 };
 
-/* Begins to read the file in `state_dir`; `told_path`: told.h's. Both are copied. */
+/* Begins to read the file in `state_dir`, for want of a descriptor or memory again and again;
+ * `told_path`: told.h's. Both are copied. */
 struct events *events_start(uv_loop_t *loop, const char *state_dir, const char *told_path);
 
 /* `said` is copied. What comes before the file is read has its turn then. */

@@ -4,6 +4,7 @@
 #include <semaphore.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -88,6 +89,26 @@ static off_t size(const struct fixture *f)
     struct stat st;
 
     return stat(f->path, &st) < 0 ? 0 : st.st_size;
+}
+
+static void on_closed(uv_handle_t *timer)
+{
+    ((struct fixture *)timer->data)->passed = true;
+}
+
+static void on_passed(uv_timer_t *timer)
+{
+    uv_close((uv_handle_t *)timer, on_closed);
+}
+
+static void let_pass(struct fixture *f, uint64_t ms)
+{
+    uv_timer_t timer = {.data = f};
+
+    f->passed = false;
+    uv_timer_init(&f->world->loop, &timer);
+    uv_timer_start(&timer, on_passed, ms, 0);
+    WAIT(f->world, f->passed);
 }
 
 static void they_are_shown_when_they_are_written(void **state)
@@ -195,6 +216,57 @@ static void one_that_is_taken_away_is_made_anew(void **state)
     stop(f);
 }
 
+/* Says so on stderr. Descriptors are used up: it is neither taken for lost nor replaced. */
+static void one_that_cannot_be_read_for_a_moment_is_read_later(void **state)
+{
+    struct fixture *f = *state;
+    struct rlimit before, none;
+    off_t whole;
+
+    start(f);
+    say(f, "lost", "a");
+    stop(f);
+    whole = size(f);
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+    none = before;
+    none.rlim_cur = 0;
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
+    f->events = events_start(&f->world->loop, f->world->dir, f->told);
+    events_watch(f->events, &f->watch);
+    say(f, "lost", "b");
+    let_pass(f, EVENTS_RETRY_MS + EVENTS_RETRY_MS / 2);
+    assert_false(events_loaded(f->events));
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
+    assert_int_equal(size(f), whole);
+    WAIT(f->world, events_last(f->events) == 2);
+    assert_string_equal(events_after(f->events, 0)->resource, "a");
+    assert_string_equal(events_after(f->events, 1)->resource, "b");
+    stop(f);
+}
+
+static void one_that_is_stopped_without_a_descriptor_stays_as_it_is(void **state)
+{
+    struct fixture *f = *state;
+    struct rlimit before, none;
+
+    start(f);
+    say(f, "lost", "a");
+    stop(f);
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+    none = before;
+    none.rlim_cur = 0;
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
+    f->events = events_start(&f->world->loop, f->world->dir, f->told);
+    events_watch(f->events, &f->watch);
+    say(f, "lost", "b");
+    let_pass(f, EVENTS_RETRY_MS / 2);
+    stop(f);
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
+    start(f);
+    assert_string_equal(events_after(f->events, 0)->resource, "a");
+    stop(f);
+}
+
 static void a_disk_that_does_not_take_them_costs_only_them(void **state)
 {
     struct fixture *f = *state;
@@ -286,30 +358,15 @@ static void on_let_go(uv_work_t *work, int status)
     ((struct fixture *)work->data)->held_len--;
 }
 
-static void on_closed(uv_handle_t *timer)
-{
-    ((struct fixture *)timer->data)->passed = true;
-}
-
-static void on_passed(uv_timer_t *timer)
-{
-    uv_close((uv_handle_t *)timer, on_closed);
-}
-
 /* What the events' timer has a worker write by then is under way, until disk_goes_on(). */
 static void disk_hangs(struct fixture *f, uint64_t ms)
 {
-    uv_timer_t timer = {.data = f};
-
     sem_init(&f->go_on, 0, 0);
     for (; f->held_len < WORKERS; f->held_len++) {
         f->held[f->held_len].data = f;
         uv_queue_work(&f->world->loop, &f->held[f->held_len], on_held, on_let_go);
     }
-    f->passed = false;
-    uv_timer_init(&f->world->loop, &timer);
-    uv_timer_start(&timer, on_passed, ms, 0);
-    WAIT(f->world, f->passed);
+    let_pass(f, ms);
 }
 
 static void disk_goes_on(struct fixture *f)
@@ -409,6 +466,10 @@ int main(void)
         cmocka_unit_test_setup_teardown(one_that_is_stopped_before_it_has_read, setup, teardown),
         cmocka_unit_test_setup_teardown(a_torn_end_is_left_out, setup, teardown),
         cmocka_unit_test_setup_teardown(one_that_is_taken_away_is_made_anew, setup, teardown),
+        cmocka_unit_test_setup_teardown(one_that_cannot_be_read_for_a_moment_is_read_later, setup,
+                                        teardown),
+        cmocka_unit_test_setup_teardown(one_that_is_stopped_without_a_descriptor_stays_as_it_is,
+                                        setup, teardown),
         cmocka_unit_test_setup_teardown(a_disk_that_does_not_take_them_costs_only_them, setup,
                                         teardown),
         cmocka_unit_test_setup_teardown(ids_told_without_a_disk_are_not_told_again, setup,
