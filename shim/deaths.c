@@ -176,8 +176,11 @@ void deaths_watch(const char *file)
         unlink(mark_path);
     }
     notes_len = read_file(path, notes, NOTES_MAX);
+    /* Or the file would grow for ever. */
     if (notes_len > 0 && notes[notes_len - 1].at_ms + DEATHS_REMEMBERED_MS < boot_now_ms())
-        deaths_forget(); /* or the file would grow for ever */
+        deaths_forget();
+    else if (notes_len == NOTES_MAX)
+        (void)!file_replace(path, notes, sizeof notes);
     install();
 }
 

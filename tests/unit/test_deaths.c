@@ -317,6 +317,28 @@ static void those_that_are_far_apart_or_long_ago_do_not_count(void **state)
     assert_int_equal(access(file, F_OK), -1); /* it does not grow for ever */
 }
 
+/* As long as they come. */
+static void the_file_is_bounded(void **state)
+{
+    const off_t bytes_max = (off_t)(2 * DEATHS_HELD_MAX * 2 * sizeof(uint64_t));
+    static uint64_t many[2 * DEATHS_HELD_MAX + 100];
+    struct stat st;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof many / sizeof *many - 1; i++)
+        many[i] = 1000;
+    note(many);
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(run(count, 0), 9);
+        assert_int_equal(stat(file, &st), 0);
+        assert_int_equal(st.st_size, bytes_max);
+    }
+    run(crash_at_poison, SIGABRT);
+    assert_int_equal(run(count, 0), 9);
+    assert_int_equal(stat(file, &st), 0);
+    assert_int_equal(st.st_size, bytes_max);
+}
+
 /* Neither what was half written, nor what another boot or program left. */
 static void a_file_that_makes_no_sense_is_none(void **state)
 {
@@ -363,6 +385,7 @@ int main(void)
         TEST(without_room_for_the_mark_all_goes_on),
         TEST(one_that_is_started_beside_another_leaves_its_mark),
         TEST(those_that_are_far_apart_or_long_ago_do_not_count),
+        TEST(the_file_is_bounded),
         TEST(a_file_that_makes_no_sense_is_none),
         TEST(a_message_that_is_sent_again_has_its_digest),
     };
