@@ -39,8 +39,26 @@ packages_missing() {
     done
 }
 
+# apt_get WORD...: apt-get; what it does not wait for by itself, the locks of its lists and of what it fetches, is
+# tried again for five minutes.
+apt_get() {
+    local said status end=$((SECONDS + 300))
+    said=$(mktemp) || return # no variable: what a package's script leaves running may hold stderr for ever
+    while :; do
+        status=0
+        LC_ALL=C apt-get -q -o DPkg::Lock::Timeout=300 "$@" 2>"$said" || status=$?
+        cat "$said" >&2
+        if [ $status -eq 0 ] || [ $SECONDS -ge $end ] || ! grep -q 'Could not get lock' "$said"; then
+            break
+        fi
+        sleep 5
+    done
+    rm "$said"
+    return $status
+}
+
 # packages_install NAME...: installs what is missing of them, without questions; of a settings file that is there
-# already dpkg would ask. Waits for whoever installs something else, as a machine that has just booted does.
+# already dpkg would ask. Waits for whoever installs something else, or fetches, as a machine that has just booted does.
 packages_install() {
     local missing
     mapfile -t missing < <(packages_missing "$@")
@@ -49,6 +67,5 @@ packages_install() {
     fi
     printf 'installing %s\n' "${missing[*]}"
     export DEBIAN_FRONTEND=noninteractive
-    apt-get update -q && apt-get install -q -y --no-install-recommends -o DPkg::Lock::Timeout=300 \
-        -o Dpkg::Options::=--force-confold "${missing[@]}"
+    apt_get update && apt_get install -y --no-install-recommends -o Dpkg::Options::=--force-confold "${missing[@]}"
 }

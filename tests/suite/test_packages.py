@@ -36,15 +36,43 @@ def test_a_runtime_from_elsewhere_is_none_that_is_missing(directory):
     assert missing(directory, "containerd", "runc", "gcc") == ["gcc"]
 
 
+def install(directory, apt_get):
+    """Of gcc, which is missing, with such an apt-get; nobody sleeps."""
+    program(directory / "dpkg-query", "exit 1")
+    program(directory / "sleep")
+    program(directory / "apt-get", apt_get)
+    return subprocess.run(["/bin/bash", "-euc", '. "$0"; packages_install gcc', SCRIPT], check=False, capture_output=True, text=True,
+                          env={**os.environ, "PATH": f"{directory}:{os.environ['PATH']}", "LC_ALL": "C.UTF-8", "TMPDIR": str(directory)})
+
+
 def test_nobody_is_asked(directory):
     """dpkg asks of a settings file that is there already, whatever debconf and apt are told; where quickstart.sh runs it nobody would see it."""
-    program(directory / "dpkg-query", "exit 1")
-    program(directory / "apt-get", 'echo "$@"')
-    done = subprocess.run(["/bin/bash", "-euc", '. "$0"; packages_install gcc', SCRIPT], check=True, stdout=subprocess.PIPE,
-                          text=True, env={**os.environ, "PATH": str(directory)})
-    install = done.stdout.splitlines()[-1].split()
-    assert install[0] == "install" and install[-1] == "gcc"
-    assert "Dpkg::Options::=--force-confold" in install and "DPkg::Lock::Timeout=300" in install
+    words = install(directory, 'echo "$@"').stdout.splitlines()[-1].split()
+    assert "install" in words and words[-1] == "gcc"
+    assert "Dpkg::Options::=--force-confold" in words and "DPkg::Lock::Timeout=300" in words
+
+
+def test_the_locks_that_apt_does_not_wait_for_are_waited_for(directory):
+    """As apt-daily.service has them at a machine's first start: of the lists, and of what is fetched."""
+    done = install(directory, f"""
+if mkdir {directory}/locked 2>/dev/null; then
+    words="Could not get lock /var/lib/apt/lists/lock."
+    [ "$LC_ALL" = C ] || words="/var/lib/apt/lists/lock ist gesperrt."
+    echo "E: $words It is held by process 7 (apt-get)" >&2
+    exit 100
+fi
+rmdir {directory}/locked
+echo "$@" """)
+    assert done.returncode == 0, done.stderr
+    assert [line.split()[-1] for line in done.stdout.splitlines()] == ["gcc", "update", "gcc"]
+    assert done.stderr.count("held by process 7") == 2
+    assert not list(directory.glob("tmp.*"))
+
+
+def test_nothing_else_is_waited_for(directory):
+    done = install(directory, 'echo tried; echo "E: Unable to fetch some archives" >&2; exit 100')
+    assert done.returncode == 100 and done.stdout.count("tried") == 1
+    assert done.stderr == "E: Unable to fetch some archives\n"
 
 
 def test_no_name_is_of_one_release():
