@@ -57,7 +57,7 @@ def test_the_locks_that_apt_does_not_wait_for_are_waited_for(directory):
     done = install(directory, f"""
 if mkdir {directory}/locked 2>/dev/null; then
     words="Could not get lock /var/lib/apt/lists/lock."
-    [ "$LC_ALL" = C ] || words="/var/lib/apt/lists/lock ist gesperrt."
+    [ "$LC_ALL" = C ] || words="(not in English)"
     echo "E: $words It is held by process 7 (apt-get)" >&2
     exit 100
 fi
