@@ -3,10 +3,10 @@
  * the kubelet has renamed a new one in.
  *
  * The directory may not be there yet, and may be made anew: every level of its path is watched. Of
- * one that was mounted over it, or made where a link of the path leads, nothing tells: it is watched
- * from the next reading on.
- * Where inotify is not to be had, of which there is so much for each user, the file is read, and
- * inotify tried again, at intervals. Reading and parsing run in libuv's worker.
+ * one that was mounted over it, or made where a link of the path leads, nothing tells: it is
+ * watched from the next reading on. Where inotify is not to be had, of which there is so much for
+ * each user, the file is read, and inotify tried again, at intervals. Reading and parsing run in
+ * libuv's worker.
  */
 #ifndef SHIM_KUBELET_CHECKPOINT_WATCH_H
 #define SHIM_KUBELET_CHECKPOINT_WATCH_H

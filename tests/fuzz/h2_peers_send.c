@@ -431,8 +431,8 @@ void peers_settings(struct peers *p, enum session_end end, unsigned which, uint3
                     uint32_t window_bytes)
 {
     struct peer *peer = &p->ends[end];
-    struct peer_settings settings = {which & PEER_TABLE, which & PEER_TABLE_EMPTIED,
-                                     which & PEER_WINDOW, table_bytes, window_bytes};
+    struct peer_settings settings = {which & PEER_TABLE, which & PEER_WINDOW, table_bytes,
+                                     window_bytes};
     struct buffer entries = {0}, out = {0};
 
     peers_begin(p, end);
