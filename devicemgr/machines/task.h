@@ -22,7 +22,8 @@
  * less often, and until then nothing is prepared of the same pools.
  *
  * What is asked for in one request (its batch) is called for in one devicemgr_run() where nothing
- * keeps one of its claims longer than another, so that the driver is asked for them together.
+ * keeps one of its claims longer than another, so that the driver is asked for them together. For
+ * what is owed, be it one of them, they wait for each other.
  *
  * A claim that a container was made with is not unprepared before the runtime has been seen to run
  * it no more: the kubelet may ask for that though another pod still uses it. One that is made while
@@ -292,7 +293,8 @@ struct task *task_edit(struct tasks *tasks, const struct claim *claim);
 
 /* Of what is in the way of preparing the claim: what is owed to its driver; NULL: nothing. */
 const struct claim *task_owed_first(const struct tasks *tasks, const struct claim *claim);
-/* The same of a claimant's, or of what is prepared with it at one request: they go out together. */
+/* The same of a claimant's, or of what is prepared with it at one request, or what of that is owed
+ * itself: they go out together. */
 const struct claim *task_owed_before(const struct tasks *tasks, const struct claimant *claimant);
 /* Whether what is owed may be tried now. */
 bool task_owed_may_go(const struct tasks *tasks, const struct task *task);

@@ -102,9 +102,11 @@ const struct claim *task_owed_before(const struct tasks *tasks, const struct cla
     if (claimant->batch.number == 0 || of->owed + of->owed_stored == 0)
         return owed;
     for (const struct claimant *c = tasks->first; c && !owed; c = c->all_next) {
+        const struct claim *claim = c->task->claim;
+
         if (c->batch.number == claimant->batch.number && c->kind == TASK_PREPARE &&
-            c->task->phase == TASK_IDLE)
-            owed = task_owed_first(tasks, c->task->claim);
+            c->task->phase == TASK_IDLE) /* it may be what is owed itself */
+            owed = claim->state == CLAIM_OWED ? claim : task_owed_first(tasks, claim);
     }
     return owed;
 }

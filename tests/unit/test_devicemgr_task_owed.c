@@ -667,6 +667,33 @@ static void those_of_one_request_wait_for_each_other(void **state)
     expect_nothing(w);
 }
 
+/* And for one of them that is owed itself: the pod before had the same. */
+static void also_for_what_is_owed_of_themselves(void **state)
+{
+    struct world *w = *state;
+
+    c1_owed(w);
+    driver_connected(w, 1);
+    expect(w, "unprepare c1 *");
+    claim_failed(w, 13, "device is busy");
+    ask_in_batch(w, 7, true, (struct devicemgr_batch){7, 0}, "c1");
+    ask_in_batch(w, 8, true, (struct devicemgr_batch){7, 1}, "c2");
+    devicemgr_run(w->mgr);
+    claim_allocated(w, "c1", "p", "gpu-0");
+    claim_allocated(w, "c2", "q", "gpu-9");
+    expect_nothing(w); /* c2 is not called for by itself */
+    pass(w, OWED_RETRY_MS_MIN);
+    expect(w, "unprepare c1 *");
+    claim_unprepared(w);
+    expect_stored(w, "commit -claim c1 *");
+    expect_stored(w, "commit claim c1 " DRIVER ", claim c2 *");
+    expect(w, "prepare c1 *");
+    expect(w, "place 0 of batch 7");
+    expect(w, "prepare c2 *");
+    expect(w, "place 1 of batch 7");
+    expect_nothing(w);
+}
+
 /* A driver that ends each time that it is told: it serves others, and is told later. */
 static void one_that_ends_its_driver_is_told_later(void **state)
 {
@@ -1005,6 +1032,7 @@ int main(void)
         CLAIMS_TEST(one_of_the_same_name_is_in_the_way_all_the_same),
         CLAIMS_TEST(nor_of_what_draws_on_other_counters),
         CLAIMS_TEST(those_of_one_request_wait_for_each_other),
+        CLAIMS_TEST(also_for_what_is_owed_of_themselves),
         CLAIMS_TEST(one_that_ends_its_driver_is_told_later),
         CLAIMS_TEST(one_that_may_have_others_is_in_the_way_of_all),
         CLAIMS_TEST(who_waits_for_it_is_told_so),
