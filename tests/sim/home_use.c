@@ -169,6 +169,9 @@ void home_uses_shim_started(struct home_world *h)
         claim->answered = claim->answered && row.has_device && row.device == claim->taken_device;
         claim->said_device = row.device;
         claim->said_shared = row.shared;
+        /* What a shim before was about to unprepare it may have. */
+        claim->unsure = claim->unsure || strcmp(row.state, "unpreparing") == 0;
+        claim->used_since = claim->used_since || (claim->unsure && home_may_be_used(h, i));
     }
 }
 
