@@ -27,7 +27,8 @@
  *
  * A claim that a container was made with is not unprepared before the runtime has been seen to run
  * it no more: the kubelet may ask for that though another pod still uses it. One that is made while
- * its driver is at that has it prepared anew, whatever that answers, if it does.
+ * its driver is at that has it prepared anew, whatever that answers, if it does; until that is done
+ * the driver is asked each time that it is back.
  *
  * A runtime that cannot resolve a claim's devices has it prepared anew: by a claimant of our own,
  * behind who is there already.

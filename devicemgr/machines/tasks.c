@@ -332,12 +332,22 @@ void tasks_allocation(struct tasks *tasks, const char *uid, bool allocated,
 
 /* ---- drivers ---- */
 
-/* What it may have unprepared under who uses it, and could not be asked to prepare anew: it was
- * away for too long, or an earlier process has ended. The kubelet takes it for prepared. */
+/* It was told to unprepare it, or has not said that it has prepared it anew. One at that which may
+ * be what ends it is not asked for again each time that it is back. */
+static bool may_be_unprepared(const struct claim *claim)
+{
+    return claim->state == CLAIM_UNPREPARING ||
+           (claim->state == CLAIM_SENT && !claim_is_lost(claim));
+}
+
+/* What it may have unprepared under who uses it, and was not asked to prepare anew to the end: it
+ * was away for too long, or has failed, or an earlier process has ended. The kubelet takes it for
+ * prepared. */
 static void renew(struct tasks *tasks, struct claim *claim)
 {
-    if (claim->state == CLAIM_UNPREPARING && !claim->moved && !task_find(tasks, claim))
-        task_users_renew(tasks, ensure(tasks, claim));
+    if (may_be_unprepared(claim) && !claim->moved && !task_find(tasks, claim) &&
+        task_users_have(claim))
+        claimant_add(tasks, ensure(tasks, claim), TASK_PREPARE, 0);
 }
 
 void tasks_driver_came(struct tasks *tasks, const char *driver)

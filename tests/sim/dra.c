@@ -45,7 +45,7 @@ void dra_shim_started(struct world *w)
     forget_lost(w);
     dra_drivers_shim_started(w);
     dra_uses_shim_started(w);
-    dra_judge_shim_started(w);
+    dra_judge_by_rows(w);
     dra_cluster_shim_started(w);
     dra_wipes_shim_started(w);
 }

@@ -43,7 +43,8 @@ struct dra_truth {
         put_off; /* that it was told so, there was a row left of it; or one that was lost said so */
     bool owed;   /* the kubelet was told that it is unprepared, and it is not */
     bool used_since;    /* it has unprepared it as a container may have come: that has it anew */
-    bool unsure;        /* it was to, and nobody was told that it has: who comes then, too */
+    bool unsure;        /* it was to, or to prepare it anew, and nobody was told that it has: who
+                           comes then, too */
     bool unknown;       /* its row was lost while it was prepared */
     unsigned answered;  /* the version that it has told of, to a shim that has not died of it */
     uint64_t taken_ms;  /* when it prepared what it has */
@@ -297,7 +298,9 @@ void dra_judge(struct world *w, const struct dra_asked *asked,
 void dra_judge_drain(struct world *w);
 /* The store's rows are lost while the shim knows what they say. */
 void dra_judge_store_reset(struct world *w);
-void dra_judge_shim_started(struct world *w);
+/* All that is known is what is stored: the shim has started, or could not store more. What it was
+ * about to unprepare it may have, and not have prepared anew. */
+void dra_judge_by_rows(struct world *w);
 /* A driver is called. */
 void dra_judge_call(struct world *w, const struct dra_op *op);
 

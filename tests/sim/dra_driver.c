@@ -79,12 +79,11 @@ static void take_effect(struct world *w, struct dra_op *op)
     truth->device = claim->device[op->driver];
 }
 
+/* It may have been unprepared, or was not prepared anew. */
 static void note_unsure(struct world *w, const struct dra_op *op)
 {
     struct dra_truth *truth = &w->dra.claims[op->claim].truth[op->driver];
 
-    if (op->prepare)
-        return;
     truth->unsure = true;
     truth->used_since = truth->used_since || dra_may_be_used(w, op->claim, op->driver);
 }

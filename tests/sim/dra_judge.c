@@ -47,14 +47,14 @@ void dra_judge_store_reset(struct world *w)
     }
 }
 
-/* What a shim before was about to unprepare it may have. */
-void dra_judge_shim_started(struct world *w)
+void dra_judge_by_rows(struct world *w)
 {
     for (size_t i = 0; i < w->dra.claims_len; i++) {
         for (size_t d = 0; d < DRA_DRIVERS; d++) {
             struct dra_truth *truth = &w->dra.claims[i].truth[d];
 
-            truth->unsure = truth->unsure || row_says(w, i, d, "unpreparing", NULL);
+            truth->unsure = truth->unsure || row_says(w, i, d, "unpreparing", NULL) ||
+                            row_says(w, i, d, "sent", NULL);
             truth->used_since = truth->used_since || (truth->unsure && dra_may_be_used(w, i, d));
         }
     }

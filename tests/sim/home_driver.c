@@ -134,10 +134,9 @@ static void decide(struct home_world *h, struct hw_op *op, bool done)
               op->failed ? ", not" : "");
 }
 
+/* It may have been unprepared, or was not prepared anew. */
 static void note_unsure(const struct home_world *h, const struct hw_op *op, struct hw_claim *claim)
 {
-    if (op->prepare)
-        return;
     claim->unsure = true;
     claim->used_since = claim->used_since || home_may_be_used(h, op->claim);
 }

@@ -135,6 +135,7 @@ static void end_commit(struct home_world *h, bool fails)
         h->failed_ms = h->now_ms;
         rows_free(&h->pending);
         note_given_back(h, true);
+        home_uses_by_rows(h);
         return;
     }
     h->stored_ms = h->now_ms;

@@ -169,8 +169,18 @@ void home_uses_shim_started(struct home_world *h)
         claim->answered = claim->answered && row.has_device && row.device == claim->taken_device;
         claim->said_device = row.device;
         claim->said_shared = row.shared;
-        /* What a shim before was about to unprepare it may have. */
-        claim->unsure = claim->unsure || strcmp(row.state, "unpreparing") == 0;
+    }
+    home_uses_by_rows(h);
+}
+
+void home_uses_by_rows(struct home_world *h)
+{
+    for (size_t i = 0; i < h->claims_len; i++) {
+        const struct hw_row row = home_shim_row(h, i);
+        struct hw_claim *claim = &h->claims[i];
+
+        claim->unsure = claim->unsure || strcmp(row.state, "unpreparing") == 0 ||
+                        strcmp(row.state, "sent") == 0;
         claim->used_since = claim->used_since || (claim->unsure && home_may_be_used(h, i));
     }
 }

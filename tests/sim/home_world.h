@@ -122,7 +122,8 @@ struct hw_claim {
     bool by_shim;    /* and by the shim, whose driver was not seen with the kubelet since */
     bool let_go;     /* it has asked to unprepare it though some pod's container runs, or comes */
     bool used_since; /* its driver has unprepared it as a container came: that has it anew */
-    bool unsure;     /* it was to unprepare it, and has not said that it has: who comes then, too */
+    bool unsure;     /* it was to unprepare it, or to prepare it anew, and has not said that it has:
+                        who comes then, too */
     uint64_t asked;  /* of the shim: 0, nothing */
     bool asks_prepare;
     uint64_t asked_ms;
@@ -355,6 +356,9 @@ bool home_use_passes(struct home_world *h, const struct hw_pod *pod);
 void home_uses_listed(struct home_world *h);
 /* What no row says is not known any more. */
 void home_uses_shim_started(struct home_world *h);
+/* All that is known is what is stored: the shim has started, or could not store more. What it was
+ * about to unprepare it may have, and not have prepared anew. */
+void home_uses_by_rows(struct home_world *h);
 /* Whether a container may use the claim, as far as the shim may know; or one runs that must be
  * known to. */
 bool home_may_be_used(const struct home_world *h, size_t claim);

@@ -154,6 +154,7 @@ static bool is_owed(struct world *w, const struct devicemgr_record *record)
 
 static void fail(struct world *w)
 {
+    dra_judge_by_rows(w);
     w->store.owed = false;
     for (const struct store_row *row = w->store.pending; row; row = row->next)
         w->store.owed = w->store.owed || is_owed(w, &row->record);

@@ -486,6 +486,57 @@ static void so_does_one_whose_driver_is_away_for_long(void **state)
     expect_nothing(w);
 }
 
+/* Or goes as it prepares it anew. */
+static void or_goes_as_it_does_so(void **state)
+{
+    struct world *w = *state;
+
+    c1_being_unprepared_under_u1(w);
+    claim_unprepared(w);
+    expect_with(w, "claim 6 refused 14", "container \"main\" of pod ns/u1", NULL);
+    expect_stored(w, "commit claim c1 *");
+    expect(w, "prepare c1 *");
+    driver_lost(w, 1, "crashed");
+    pass(w, CLAIM_HOLD_MS);
+    driver_connected(w, 1);
+    expect(w, "prepare c1 *"); /* that it is sent is stored */
+    claim_failed(w, 2, "no");
+    expect_nothing(w);
+    driver_lost(w, 1, "closed");
+    driver_connected(w, 1);
+    expect(w, "prepare c1 *");
+    world_restart(w);
+    driver_register(w, 2, DRIVER, "/x/2.sock");
+    ignore_all(w);
+    committed(w);
+    driver_connected(w, 2);
+    expect(w, "prepare c1 *");
+    claim_answered(w, "gpu-0");
+    expect_stored(w, "commit claim c1 *");
+    driver_lost(w, 2, "closed");
+    driver_connected(w, 2);
+    expect_nothing(w);
+}
+
+/* It may be what ends it, which has others to serve. */
+static void but_not_for_ever_if_it_ends_each_time(void **state)
+{
+    struct world *w = *state;
+
+    c1_being_unprepared_under_u1(w);
+    claim_unprepared(w);
+    expect_with(w, "claim 6 refused 14", "container \"main\" of pod ns/u1", NULL);
+    expect_stored(w, "commit claim c1 *");
+    for (int i = 0; i < CLAIM_LOST_MAX; i++) {
+        expect(w, "prepare c1 *");
+        driver_lost(w, 1, "crashed");
+        driver_connected(w, 1);
+    }
+    expect_nothing(w);
+    prepare(w, 7, "c1"); /* the kubelet may */
+    expect(w, "prepare c1 *");
+}
+
 static void but_none_that_has_ended_by_then(void **state)
 {
     struct world *w = *state;
@@ -662,6 +713,8 @@ int main(void)
         CLAIMS_TEST(so_does_one_whose_driver_dies_of_it),
         CLAIMS_TEST(so_does_one_whose_driver_fails_it),
         CLAIMS_TEST(so_does_one_whose_driver_is_away_for_long),
+        CLAIMS_TEST(or_goes_as_it_does_so),
+        CLAIMS_TEST(but_not_for_ever_if_it_ends_each_time),
         CLAIMS_TEST(but_none_that_has_ended_by_then),
         CLAIMS_TEST(nor_is_it_prepared_twice_then),
         CLAIMS_TEST(nor_is_what_is_stored_put_off_then),
