@@ -20,11 +20,8 @@ static void tell_cdi(struct identity *identity, const char *settings)
  * (containerd: "server is not initialized yet"); for any other nobody is to wait. */
 static void tell_nothing(struct identity *identity)
 {
-    bool may_begin = !identity->failed;
-
     identity->asked = false;
-    identity->failed = true;
-    if (identity->told || may_begin)
+    if (identity->told || !identity->listed)
         return;
     identity->told = true;
     identity->cdi(identity->user, DEVICEMGR_CDI_UNKNOWN);
@@ -118,6 +115,6 @@ void identity_ask(struct identity *identity, struct rpc_channel *channel, uint64
 void identity_forget(struct identity *identity)
 {
     identity->channel = NULL;
-    identity->asked = identity->failed = identity->told = false;
+    identity->asked = identity->listed = identity->told = false;
     identity->name[0] = identity->version[0] = '\0';
 }

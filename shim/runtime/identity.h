@@ -19,13 +19,13 @@ struct identity {
     /* Its name, or that it does not say: once each time it is asked. */
     void (*known)(void *user);
     /* What it makes of CDI devices, once for each connection on which it says so; and that it does
-     * not, where it was asked twice there. */
+     * not, where it has listed there. */
     void (*cdi)(void *user, enum devicemgr_cdi cdi);
     void *user;
     struct rpc_channel *channel;
     uint64_t timeout_ms; /* of each call */
     bool asked;          /* on this connection, as the next two */
-    bool failed;         /* to say so, once at least */
+    bool listed;         /* anything, so it makes containers; the owner's to set */
     bool told;           /* cdi() */
     /* Printable; empty: it has not said yet on this connection. */
     char name[IDENTITY_NAME_BYTES_MAX];
@@ -34,7 +34,7 @@ struct identity {
 
 /* Asks, unless it has said on this connection, or is being asked; borrows the channel until
  * identity_forget(). One that did not answer is asked again by the next call of this, which comes
- * when it has answered something else. */
+ * behind each list, also behind one that failed. */
 void identity_ask(struct identity *identity, struct rpc_channel *channel, uint64_t timeout_ms);
 /* The connection is over, and the calls on it. */
 void identity_forget(struct identity *identity);

@@ -229,6 +229,13 @@ static void list_take(struct lister *lister, ProtobufCMessage **list,
         list_give_up(lister, &NO_MEMORY);
 }
 
+/* It may make containers, which wait for that, also where its lists cannot be taken. */
+static void ask_again(struct lister *lister)
+{
+    if (lister->state.connected)
+        identity_ask(&lister->identity, lister->channel, LISTER_CALL_MS_MAX);
+}
+
 static void list_failed(struct lister *lister, const char *method, const struct rpc_status *status)
 {
     char reason[RPC_STATUS_TEXT_BYTES_MAX + 128];
@@ -239,6 +246,7 @@ static void list_failed(struct lister *lister, const char *method, const struct 
         lister->state.failing_ms = boot_now_ms();
     utf8_copy(lister->state.failing, sizeof lister->state.failing, reason);
     list_end(lister);
+    ask_again(lister);
     try_later(lister, reason);
 }
 
@@ -262,8 +270,7 @@ static void list_done(struct lister *lister)
                         listed.containers_len);
     listed_fini(&listed);
     list_end(lister);
-    if (lister->channel)
-        identity_ask(&lister->identity, lister->channel, LISTER_CALL_MS_MAX);
+    ask_again(lister);
     list_within(lister, next_list_ms(lister));
 }
 
@@ -291,6 +298,7 @@ static bool list_came(struct lister *lister, const char *method, const struct rp
         again(lister);
         return false;
     }
+    lister->identity.listed |= status->code == RPC_OK;
     if (status->code == RPC_OK && !lister->fault)
         return true;
     list_failed(lister, method, status->code != RPC_OK ? status : lister->fault);

@@ -273,11 +273,57 @@ static void one_that_begins_is_waited_for(void **state)
     f->runtime.pods_code = RPC_UNAVAILABLE;
     runtime_serve(&f->runtime, f->world);
     start(f);
-    WAIT(f->world, f->runtime.statuses == 1 && f->runtime.pod_lists == 2);
+    WAIT(f->world, f->runtime.statuses >= 2 && f->runtime.pod_lists >= 2);
+    assert_int_equal(f->cdis, 0);
     f->runtime.settings = "{}";
     f->runtime.pods_code = RPC_OK;
     WAIT(f->world, f->cdis == 1);
     assert_int_equal(f->cdi, DEVICEMGR_CDI_NONE);
+}
+
+/* As one that has more to list than is taken: it may make containers all the same. */
+static void one_that_does_not_list_is_asked_again(void **state)
+{
+    struct fixture *f = *state;
+
+    f->runtime.name = "containerd";
+    f->runtime.pods_code = RPC_INTERNAL;
+    runtime_serve(&f->runtime, f->world);
+    start(f);
+    WAIT(f->world, f->runtime.statuses >= 1 && f->runtime.pod_lists >= 2);
+    f->runtime.settings = "{}";
+    WAIT(f->world, f->cdis == 1);
+    assert_int_equal(f->cdi, DEVICEMGR_CDI_NONE);
+    assert_int_equal(f->listed, 0);
+}
+
+static void one_that_has_listed_is_not_waited_for(void **state)
+{
+    struct fixture *f = *state;
+
+    f->pace = (struct lister_pace){NEVER_MS, NEVER_MS, NEVER_MS};
+    f->runtime.name = "containerd";
+    f->runtime.hold_status = true;
+    start_listed(f);
+    WAIT(f->world, f->runtime.status);
+    assert_int_equal(f->cdis, 0);
+    incoming_answer(f->runtime.status, NULL, RPC_INTERNAL, "no");
+    WAIT(f->world, f->cdis == 1); /* before the next list */
+    assert_int_equal(f->cdi, DEVICEMGR_CDI_UNKNOWN);
+}
+
+static void nor_is_one_whose_list_is_too_large(void **state)
+{
+    struct fixture *f = *state;
+
+    f->runtime.name = "containerd";
+    f->runtime.pods_code = RPC_RESOURCE_EXHAUSTED;
+    f->runtime.pairs = 500000;
+    runtime_serve(&f->runtime, f->world);
+    start(f);
+    WAIT(f->world, f->cdis == 1);
+    assert_int_equal(f->cdi, DEVICEMGR_CDI_UNKNOWN);
+    assert_int_equal(f->listed, 0);
 }
 
 static void takes_items_without_metadata(void **state)
@@ -676,6 +722,9 @@ int main(void)
         TEST(tells_what_it_makes_of_cdi_devices),
         TEST(one_that_does_not_tell_is_asked_behind_the_next_list),
         TEST(one_that_begins_is_waited_for),
+        TEST(one_that_does_not_list_is_asked_again),
+        TEST(one_that_has_listed_is_not_waited_for),
+        TEST(nor_is_one_whose_list_is_too_large),
         TEST(takes_items_without_metadata),
         TEST(waits_for_a_runtime_that_is_away),
         TEST(lists_again_after_the_runtime_restarts),

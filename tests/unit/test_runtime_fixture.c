@@ -221,6 +221,10 @@ static void on_status(struct rpc_incoming *call, const ProtobufCMessage *message
 
     assert_true(((const Runtime__V1__StatusRequest *)message)->verbose);
     runtime->statuses++;
+    if (runtime->hold_status) {
+        runtime->status = call;
+        return;
+    }
     info.key = (char *)"config";
     info.value = (char *)runtime->settings;
     response.n_info = 1;

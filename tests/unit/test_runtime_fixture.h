@@ -35,11 +35,13 @@ struct runtime {
     const char *name;     /* its own; NULL: "a runtime\n" */
     const char *version;  /* NULL: "1.2" */
     const char *settings; /* what Status says of them; NULL: it fails */
+    bool hold_status;     /* Status stays open, in `status` */
     int events_code; /* how GetContainerEvents ends at once; RPC_OK: it stays open, in `events` */
 
     /* seen */
     struct rpc_server *server;
     struct rpc_incoming *held;
+    struct rpc_incoming *status;
     struct rpc_incoming *events;
     unsigned pod_lists, container_lists, pod_streams, container_streams, events_calls, versions,
         statuses;
