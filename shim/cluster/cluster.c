@@ -176,6 +176,7 @@ static void cancel(void *user, uint64_t order)
 static const struct rpc_limits LIMITS = {.connections = CLUSTER_CONNECTIONS_MAX,
                                          .request_bytes = CLUSTER_REQUEST_BYTES_MAX,
                                          .queue_bytes = RPC_QUEUE_BYTES_MAX,
+                                         .calls = RPC_CALLS_MAX,
                                          .private = true};
 
 static int serve(void *user)

@@ -253,6 +253,7 @@ static const struct rpc_method METHODS[] = {
 static const struct rpc_limits LIMITS = {.connections = CONTROL_CONNECTIONS_MAX,
                                          .request_bytes = CONTROL_REQUEST_BYTES_MAX,
                                          .queue_bytes = CONTROL_QUEUE_BYTES_MAX,
+                                         .calls = CONTROL_CALLS_MAX,
                                          .private = true};
 
 static int serve(void *user)

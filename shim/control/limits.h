@@ -3,8 +3,8 @@
  *
  * Sixteen people and scripts at once, each with 64 KiB of requests that come in, and an answer
  * refused while more than 512 KiB wait for it: with one answer more for each, of 300 KiB at most,
- * and what a connection takes by itself (some 130 KiB, LINK_IO_BYTES twice), 16 * (64 + 512 + 300 +
- * 130) KiB, below 16 MiB in the worst case. Only root gets so far.
+ * what a connection takes by itself (some 130 KiB, LINK_IO_BYTES twice) and 64 calls of 4 KiB, 16 *
+ * (64 + 512 + 300 + 130 + 256) KiB, below 20 MiB in the worst case. Only root gets so far.
  */
 #ifndef SHIM_CONTROL_LIMITS_H
 #define SHIM_CONTROL_LIMITS_H
@@ -12,6 +12,8 @@
 #define CONTROL_CONNECTIONS_MAX 16
 #define CONTROL_REQUEST_BYTES_MAX (64u * 1024)
 #define CONTROL_QUEUE_BYTES_MAX (512u * 1024)
+/* More than CONTROL_FOLLOWERS_MAX: who has that many on one connection is told so. */
+#define CONTROL_CALLS_MAX 64
 /* Said of a request that cannot be kept: protobuf-c reads a field of number 0 if its tag has two
  * bytes, and packs one that it does not read again. */
 #define CONTROL_UNREADABLE "the request has a field of number 0"

@@ -20,9 +20,11 @@
  * nothing left loses his call, and may come again. With RESOURCES_MAX times twice
  * PLUGIN_OWN_BYTES that is 640 MiB, where the unit lets the daemon have 1 GiB. */
 #define PLUGINS_SHARED_BYTES (8 * (size_t)RPC_MESSAGE_BYTES_MAX)
-/* Those that register, at once, and what each may send for it: 16 MiB together. A Register call
- * names a version, an endpoint and a resource, some 500 bytes. */
+/* Those that register, at once, what each may send for it, and how many calls it may have: with
+ * 4 KiB for each of these 32 MiB together. A Register call names a version, an endpoint and a
+ * resource, some 500 bytes. */
 #define REGISTRAR_CONNECTIONS_MAX 256
 #define REGISTRAR_REQUEST_BYTES_MAX ((size_t)64 * 1024)
+#define REGISTRAR_CALLS_MAX 16
 
 #endif

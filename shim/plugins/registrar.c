@@ -25,7 +25,8 @@
 
 static const struct rpc_limits LIMITS = {.connections = REGISTRAR_CONNECTIONS_MAX,
                                          .request_bytes = REGISTRAR_REQUEST_BYTES_MAX,
-                                         .queue_bytes = RPC_QUEUE_BYTES_MAX};
+                                         .queue_bytes = RPC_QUEUE_BYTES_MAX,
+                                         .calls = REGISTRAR_CALLS_MAX};
 
 struct pending {
     struct registrar *registrar;

@@ -115,7 +115,7 @@ int caller_new(uv_loop_t *loop, const struct rpc_service *service, struct caller
 
     if (!caller)
         return UV_ENOMEM;
-    err = link_init(&caller->link, loop, LINK_SERVER, &link_ops);
+    err = link_init(&caller->link, loop, LINK_SERVER, service->limits.calls, &link_ops);
     if (err) {
         free(caller);
         return err;

@@ -68,7 +68,7 @@ static int channel_new(uv_loop_t *loop, const struct rpc_channel_ops *ops, void 
 
     if (!channel)
         return UV_ENOMEM;
-    err = link_init(&channel->link, loop, LINK_CLIENT, &link_ops);
+    err = link_init(&channel->link, loop, LINK_CLIENT, LINK_STREAMS_MAX, &link_ops);
     if (err) {
         free(channel);
         return err;

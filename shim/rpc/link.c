@@ -290,7 +290,8 @@ static int start_reading(struct link *link)
 
 /* ---- start ---- */
 
-int link_init(struct link *link, uv_loop_t *loop, enum link_role role, const struct link_ops *ops)
+int link_init(struct link *link, uv_loop_t *loop, enum link_role role, size_t streams,
+              const struct link_ops *ops)
 {
     int err;
 
@@ -304,7 +305,7 @@ int link_init(struct link *link, uv_loop_t *loop, enum link_role role, const str
     link->broken = false;
     link->reason[0] = '\0';
     link->sieve = (struct sieve){0};
-    err = link_session_new(link);
+    err = link_session_new(link, streams);
     if (err)
         return err;
     uv_pipe_init(loop, &link->pipe, 0);

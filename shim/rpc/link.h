@@ -47,7 +47,7 @@
  * device list from waiting for WINDOW_UPDATEs. */
 #define LINK_STREAM_WINDOW_BYTES (4 * 1024 * 1024)
 #define LINK_WINDOW_BYTES (16 * 1024 * 1024)
-/* Streams a peer may have open on us: our own as many as a channel has. */
+/* Streams a peer may have open on us at the most: our own as many as a channel has. */
 #define LINK_STREAMS_MAX RPC_CALLS_MAX
 
 #define LINK_REASON_BYTES_MAX 192
@@ -115,11 +115,12 @@ struct link {
 };
 
 /*
- * Makes session and handles; SETTINGS are queued. 0 or a negative uv error, with nothing to clean
- * up. After success only link_close() and then gone() end it. `ops` borrowed.
+ * Makes session and handles; SETTINGS are queued: the peer may have `streams` open on us. 0 or a
+ * negative uv error, with nothing to clean up. After success only link_close() and then gone() end
+ * it. `ops` borrowed.
  */
-int link_init(struct link *link, uv_loop_t *loop, enum link_role role, const struct link_ops *ops)
-    __attribute__((warn_unused_result));
+int link_init(struct link *link, uv_loop_t *loop, enum link_role role, size_t streams,
+              const struct link_ops *ops) __attribute__((warn_unused_result));
 
 /* Starts to connect; `path` fits sun_path. connected() or ended() follow. */
 void link_connect(struct link *link, const char *path);

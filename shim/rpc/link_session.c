@@ -113,12 +113,12 @@ static int stream_close(nghttp2_session *session, int32_t stream_id, uint32_t er
 
 /* ---- making it ---- */
 
-static int submit_settings(struct link *link)
+static int submit_settings(struct link *link, size_t streams)
 {
     nghttp2_settings_entry entries[] = {
         {NGHTTP2_SETTINGS_INITIAL_WINDOW_SIZE, LINK_STREAM_WINDOW_BYTES},
         {NGHTTP2_SETTINGS_MAX_HEADER_LIST_SIZE, LINK_HEADERS_BYTES_MAX},
-        {NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS, LINK_STREAMS_MAX},
+        {NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS, (uint32_t)streams},
         {NGHTTP2_SETTINGS_ENABLE_PUSH, 0},
     };
     /* A server may not send ENABLE_PUSH other than 0 and need not send it at all. */
@@ -155,7 +155,7 @@ static int new_session(struct link *link, nghttp2_session_callbacks *callbacks,
     return rc ? UV_ENOMEM : 0;
 }
 
-int link_session_new(struct link *link)
+int link_session_new(struct link *link, size_t streams)
 {
     nghttp2_session_callbacks *callbacks = NULL;
     nghttp2_option *option = NULL;
@@ -167,7 +167,7 @@ int link_session_new(struct link *link)
     nghttp2_option_del(option);
     if (err)
         return err;
-    err = submit_settings(link);
+    err = submit_settings(link, streams);
     if (err)
         nghttp2_session_del(link->session);
     return err;

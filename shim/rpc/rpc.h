@@ -208,6 +208,8 @@ struct rpc_limits {
     size_t request_bytes; /* of requests being received on one connection, all together: a call over
                            * that is answered RESOURCE_EXHAUSTED */
     size_t queue_bytes;   /* in place of RPC_QUEUE_BYTES_MAX */
+    size_t calls;         /* at once on one connection: some 4 KiB each, whatever comes of them;
+                           * further ones wait with the client, or are refused unread */
     /* Only for root and the user of this process: another's first call is answered
      * PERMISSION_DENIED, and its connection is ended. */
     bool private;

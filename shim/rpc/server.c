@@ -17,8 +17,10 @@
 #include "shim/rpc/socket_file.h"
 
 /* Unless its owner says otherwise. */
-static const struct rpc_limits LIMITS = {
-    .connections = 256, .request_bytes = LINK_BUDGET_BYTES, .queue_bytes = RPC_QUEUE_BYTES_MAX};
+static const struct rpc_limits LIMITS = {.connections = 256,
+                                         .request_bytes = LINK_BUDGET_BYTES,
+                                         .queue_bytes = RPC_QUEUE_BYTES_MAX,
+                                         .calls = LINK_STREAMS_MAX};
 /* A connection that has had no call for so long may end for another, */
 #define SERVER_IDLE_MS 1000
 /* and so may one whose calls all wait for the client, for the rest of a request or to take an

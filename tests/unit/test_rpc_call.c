@@ -237,6 +237,28 @@ static void as_many_calls_as_a_channel_has_are_taken(void **state)
     assert_false(many.over);
 }
 
+/* Also before the server has said so. */
+static void further_ones_than_the_server_takes_wait(void **state)
+{
+    static const struct rpc_limits limits = {
+        .connections = 1, .request_bytes = 1024, .queue_bytes = 1024, .calls = 2};
+    struct result many = {0};
+    struct pair *p = *state;
+
+    rpc_server_set_limits(p->served.server, &limits);
+    for (size_t i = 0; i < 3; i++)
+        start(p->channel, "/test/Take", UNARY, 0, &many);
+    world_settle(p->world);
+    assert_int_equal(p->served.calls, 2);
+    start(p->channel, "/test/Take", UNARY, 0, &many); /* it has, now */
+    world_settle(p->world);
+    assert_int_equal(p->served.calls, 2);
+    assert_false(many.over);
+    rpc_incoming_finish(p->served.call, RPC_ABORTED, "enough");
+    world_settle(p->world);
+    assert_int_equal(p->served.calls, 3);
+}
+
 /* ---- against a raw server ---- */
 
 static void says_what_a_grpc_client_says(void **state)
@@ -499,6 +521,7 @@ int main(void)
         PAIR_TEST(a_request_too_large_is_refused_from_the_loop),
         PAIR_TEST(too_many_calls_at_once_are_refused),
         PAIR_TEST(as_many_calls_as_a_channel_has_are_taken),
+        PAIR_TEST(further_ones_than_the_server_takes_wait),
         RAW_TEST(says_what_a_grpc_client_says),
         RAW_TEST(an_answer_may_come_in_any_pieces),
         RAW_TEST(messages_may_share_a_frame_or_span_frames),

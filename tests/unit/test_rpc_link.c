@@ -81,7 +81,7 @@ static const struct link_ops ops = {
 
 static void owner_init(struct owner *owner, struct world *world)
 {
-    assert_int_equal(link_init(&owner->link, &world->loop, LINK_CLIENT, &ops), 0);
+    assert_int_equal(link_init(&owner->link, &world->loop, LINK_CLIENT, LINK_STREAMS_MAX, &ops), 0);
 }
 
 static void owner_end(struct owner *owner, struct world *world)

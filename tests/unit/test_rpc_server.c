@@ -7,9 +7,9 @@
 #include "cri-proto/deviceplugin_v1beta1.pb-c.h"
 
 static const struct rpc_limits ONE_CONNECTION = {
-    .connections = 1, .request_bytes = 1024, .queue_bytes = 1024};
+    .connections = 1, .request_bytes = 1024, .queue_bytes = 1024, .calls = 16};
 static const struct rpc_limits TWO_CONNECTIONS = {
-    .connections = 2, .request_bytes = 1024, .queue_bytes = 1024};
+    .connections = 2, .request_bytes = 1024, .queue_bytes = 1024, .calls = 16};
 
 /* With a call, which is the one that is served; another one's waits. */
 static struct raw *take_the_only_place(struct fixture *f)
@@ -261,7 +261,7 @@ static void a_server_that_cannot_listen_again_keeps_its_clients(void **state)
 static void a_request_over_what_the_owner_allows_is_refused(void **state)
 {
     static const struct rpc_limits limits = {
-        .connections = 16, .request_bytes = REQUEST_LEN - 1, .queue_bytes = 1024};
+        .connections = 16, .request_bytes = REQUEST_LEN - 1, .queue_bytes = 1024, .calls = 16};
     struct fixture *f = *state;
 
     rpc_server_set_limits(f->served.server, &limits);
@@ -272,7 +272,7 @@ static void a_request_over_what_the_owner_allows_is_refused(void **state)
 static void more_answers_than_the_owner_allows_are_not_taken(void **state)
 {
     static const struct rpc_limits limits = {
-        .connections = 16, .request_bytes = 1024, .queue_bytes = 100};
+        .connections = 16, .request_bytes = 1024, .queue_bytes = 100, .calls = 16};
     V1beta1__RegisterRequest message = V1BETA1__REGISTER_REQUEST__INIT;
     struct fixture *f = *state;
     char words[120];
@@ -302,8 +302,11 @@ int __wrap_unix_peer(int fd, struct ucred *out)
 
 static void a_private_server_answers_no_stranger(void **state)
 {
-    static const struct rpc_limits limits = {
-        .connections = 16, .request_bytes = 1024, .queue_bytes = 1024, .private = true};
+    static const struct rpc_limits limits = {.connections = 16,
+                                             .request_bytes = 1024,
+                                             .queue_bytes = 1024,
+                                             .calls = 16,
+                                             .private = true};
     struct fixture *f = *state;
 
     rpc_server_set_limits(f->served.server, &limits);
