@@ -138,6 +138,32 @@ static void but_nobody_starts_what_was_only_created_in_it(void **state)
     expect(w, "allocate g0 *");
 }
 
+static void nor_in_a_dead_one_that_has_a_newer_beside_it(void **state)
+{
+    struct devicemgr_sandbox sandboxes[] = {
+        {.id = "s-u1", .pod_uid = "u1", .pod_namespace = "ns", .pod_name = "u1"},
+        {.id = "s-u2", .pod_uid = "u2", .pod_namespace = "ns", .pod_name = "u2", .ready = true},
+        {.id = "s-u1-1", .pod_uid = "u1", .pod_namespace = "ns", .pod_name = "u1", .attempt = 1}};
+    const struct devicemgr_container created = {
+        .id = "c-u1-main", .sandbox_id = "s-u1", .name = "main", .running = true, .created = true};
+    struct world *w = *state;
+
+    pass(w, OUTCOME_MS);
+    ignore_all(w);
+    devicemgr_runtime_listed(w->mgr, w->now_ms, sandboxes, 2, &created, 1);
+    create_token(w, 11, "u2", GPU ":g0");
+    expect(w, "check c-u1-main");
+    create_cancelled(w, 11);
+    pass(w, LIST_EVERY_MS);
+    ignore_all(w);
+    sandboxes[2].ready = true;
+    devicemgr_runtime_listed(w->mgr, w->now_ms, sandboxes, 3, &created, 1);
+    devicemgr_run(w->mgr);
+    ignore_all(w);
+    create_token(w, 12, "u2", GPU ":g0");
+    expect(w, "allocate g0 *");
+}
+
 static void nor_does_a_list_from_before_open_it_again(void **state)
 {
     struct world *w = *state;
@@ -617,6 +643,7 @@ int main(void)
         TEST(a_container_outlives_its_sandbox),
         TEST(the_stop_of_a_dead_sandbox_ends_none),
         TEST(but_nobody_starts_what_was_only_created_in_it),
+        TEST(nor_in_a_dead_one_that_has_a_newer_beside_it),
         TEST(nor_does_a_list_from_before_open_it_again),
         TEST(a_container_of_a_sandbox_not_listed_holds_its_device),
         TEST(an_end_of_the_old_sandbox_is_needed_for_its_containers),
