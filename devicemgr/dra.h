@@ -88,9 +88,9 @@ struct devicemgr_driver {
 /* Another number whenever what devicemgr_drivers() says may differ, but for its counts; never 0. */
 uint64_t devicemgr_drivers_version(const struct devicemgr *mgr);
 /* Calls `each` for every driver known, in the natural order of names, before it returns. One is
- * known while it is registered, here or, as it was told, with the kubelet itself, while there is a
- * claim of it, and for some minutes after that; with a cluster as long as its slices are not gone,
- * unless others need its place. `each` must not send events. */
+ * known while it is registered, here or, as it was told, with the kubelet itself, for some minutes
+ * after it has gone, and as long as there is a claim of it, or, with a cluster, its slices are not
+ * gone, unless others need its place. `each` must not send events. */
 void devicemgr_drivers(const struct devicemgr *mgr,
                        void (*each)(void *user, const struct devicemgr_driver *driver), void *user);
 
