@@ -10,6 +10,7 @@
 
 #include "cri-proto/deviceplugin_v1beta1.pb-c.h"
 #include "cri-proto/methods.h"
+#include "shim/plugins/limits.h"
 #include "shim/plugins/registrar.h"
 #include "shim/rpc/rpc.h"
 #include "tests/unit/test_wait.h"
@@ -176,25 +177,32 @@ static void tells_that_the_caller_is_gone(void **state)
     stop(&f);
 }
 
+static void open_another(struct fixture *f)
+{
+    assert_int_equal(rpc_channel_open(&f->world->loop, f->path, &CHANNEL_OPS, NULL, &f->channel),
+                     0);
+}
+
 static void bounds_the_calls_that_wait(void **state)
 {
+    struct rpc_channel *full[REGISTRAR_PENDING_MAX / REGISTRAR_CALLS_MAX];
     struct fixture f;
 
     start(&f, state);
-    /* One connection has fewer streams than that, so a second one is needed. */
-    struct rpc_channel *first = f.channel;
-
-    for (unsigned i = 0; i < REGISTRAR_PENDING_MAX - 1; i++)
-        call_register(&f);
-    WAIT(f.world, f.registered == REGISTRAR_PENDING_MAX - 1);
-    assert_int_equal(rpc_channel_open(&f.world->loop, f.path, &CHANNEL_OPS, NULL, &f.channel), 0);
-    call_register(&f);
-    WAIT(f.world, f.registered == REGISTRAR_PENDING_MAX);
+    for (unsigned i = 0; i < sizeof full / sizeof *full; i++) {
+        for (unsigned k = 0; k <= REGISTRAR_CALLS_MAX; k++)
+            call_register(&f); /* the last one waits with us */
+        WAIT(f.world, f.registered == (i + 1) * REGISTRAR_CALLS_MAX);
+        full[i] = f.channel;
+        open_another(&f);
+    }
+    assert_int_equal(f.registered, REGISTRAR_PENDING_MAX);
     call_register(&f);
     WAIT(f.world, f.answered == 1);
     assert_int_equal(f.code, RPC_RESOURCE_EXHAUSTED);
     assert_int_equal(f.registered, REGISTRAR_PENDING_MAX);
-    rpc_channel_close(first);
+    for (unsigned i = 0; i < sizeof full / sizeof *full; i++)
+        rpc_channel_close(full[i]);
     stop(&f);
 }
 
