@@ -60,15 +60,15 @@ static uint8_t *value_of(struct state *state, const struct dirty_thing *thing, s
     return NULL;
 }
 
-/* Whether there is something to be kept of it, or will be when a commit begins. */
+/* Whether there is something to be kept of it, or will be when a commit begins; or somebody waits
+ * to hear that there is nothing any more. */
 static bool is_wanted(const struct state *state, const struct dirty_thing *thing)
 {
     return (thing->allocation && (thing->allocation->row != ALLOCATION_RESERVED ||
                                   allocation_durable(thing->allocation))) ||
            (thing->resource && resource_kept(thing->resource)) ||
            (thing->pod && pod_kept(state, thing->pod)) || thing->order || thing->driver ||
-           (thing->claim && claim_state_kept(thing->claim->state)) ||
-           (thing->ending && thing->ending->state != ENDING_GONE) ||
+           (thing->claim && claim_state_kept(thing->claim->state)) || thing->ending ||
            (thing->shutdown && shutdown_under_way(&state->shutdown)) || thing->loss;
 }
 

@@ -60,31 +60,28 @@ static void log_ending(struct ends *ends, const struct ending *ending, int level
 }
 
 /* That it is over, as its state says how. */
-static void note_over(struct ends *ends, const struct ending *ending)
-{
-    ends->counts.ended++;
-    log_ending(ends, ending, LEVEL_INFO);
-}
-
 static void tell_over(struct ends *ends, const struct ending *ending)
 {
+    ends->counts.ended++;
     happened_to_pod(ends->state, DEVICEMGR_EVENT_ENDED, ending, ending_state_name(ending->state),
                     NULL);
 }
 
 /* It is over, as `state` says. Who asked is told, unless all were before: then something was in the
- * making, and has ended now, too, or the pod is gone. */
+ * making, and has ended now, too, or the pod is gone. What was over before is told by the commit
+ * that carries that: behind a restart it counts as told. */
 static void end(struct ends *ends, struct ending *ending, enum ending_state state)
 {
+    bool was_over = ending_is_over(ending);
+
     ending_set_state(ending, state);
     if (ending_told(ending)) {
         ending->changed = ending->changed || state == ENDING_GONE;
-        dirty_touch_ending(ends->state, ending, true);
-        wake_pod(&ends->state->wakes, ending->pod_uid);
-        return;
+    } else {
+        ending->changed = ending->changed || !was_over;
+        log_ending(ends, ending, LEVEL_INFO);
     }
-    note_over(ends, ending);
-    note_changed(ends, ending);
+    dirty_touch_ending(ends->state, ending, true);
     wake_pod(&ends->state->wakes, ending->pod_uid);
 }
 
@@ -380,7 +377,7 @@ void ends_cancel(struct ends *ends, const char *pod_uid, enum end_asker asker, u
         /* That the cluster has taken the eviction may not have been heard here. */
         if (over && asker == END_EVICTION && !ending_told(ending)) {
             ending_set_state(ending, ENDING_GONE);
-            note_over(ends, ending);
+            log_ending(ends, ending, LEVEL_INFO);
             tell_over(ends, ending);
         }
         forget(ends, ending);
@@ -472,8 +469,6 @@ static void committed_one(struct ends *ends, struct ending *ending)
         tell_over(ends, ending);
         set_told(ending);
     }
-    if (ending->state == ENDING_GONE)
-        endings_remove(&ends->state->endings, ending);
 }
 
 void ends_committed(struct ends *ends, uint64_t commit, const char *error)
@@ -488,5 +483,10 @@ void ends_committed(struct ends *ends, uint64_t commit, const char *error)
     DL_FOREACH_SAFE(ends->waiters, waiter, next_waiter) {
         if (waiter->commit == commit)
             answer(ends, waiter, error);
+    }
+    /* Those of which all have heard now: who has asked meanwhile waits for the next commit. */
+    HASH_ITER(hh, ends->state->endings.by_uid, ending, next) {
+        if (ending->state == ENDING_GONE && !ending->changed)
+            endings_remove(&ends->state->endings, ending);
     }
 }

@@ -768,6 +768,100 @@ static void who_asks_for_it_just_then_is_answered(void **state)
     expect_nothing(w);
 }
 
+/* That its containers have ended is just being stored. */
+static void one_that_goes_meanwhile_is_told_once(void **state)
+{
+    struct devicemgr_endings endings;
+    struct world *w = *state;
+
+    stopping(w, 30000);
+    stopped(w, w->stop, 0);
+    expect(w, "commit ending u1");
+    devicemgr_sandbox_removed(w->mgr, w->now_ms, "s-u1");
+    devicemgr_run(w->mgr);
+    expect_no_event(w);
+    committed(w);
+    expect_event(w, "ended - [] ns/u1/- gone: -");
+    devicemgr_endings(w->mgr, &endings);
+    assert_int_equal(endings.ended, 1);
+    expect(w, "commit -ending u1");
+    world_restart(w); /* before that is stored */
+    kubelet_lists(w);
+    runtime_listed(w, "");
+    stored(w);
+    expect_no_event(w);
+    assert_false(world_stored(w, "ending u1"));
+}
+
+/* That they are to end is. */
+static void one_that_goes_before_is_told_when_that_is_stored(void **state)
+{
+    struct world *w = *state;
+
+    stopping(w, 30000);
+    ask(w, END_SHUTDOWN, 1, "u1", 30000);
+    expect_event(w, "ending ");
+    expect(w, "commit ending u1");
+    devicemgr_sandbox_removed(w->mgr, w->now_ms, "s-u1");
+    devicemgr_run(w->mgr);
+    expect(w, "stop no more");
+    committed(w);
+    expect(w, "commit -ending u1");
+    expect_no_event(w);
+    committed(w);
+    expect_event(w, "ended - [] ns/u1/- gone: -");
+    expect_no_event(w);
+    expect_nothing(w);
+    assert_int_equal(endings_len(&w->mgr->state.endings), 0);
+}
+
+static void who_has_asked_as_it_went_hears_of_that(void **state)
+{
+    struct world *w = *state;
+
+    stopping(w, 30000);
+    end_in(w, 2, "u1", 30000);
+    expect(w, "commit ending u1");
+    end_in(w, 3, "u1", 30000); /* stored with its end */
+    devicemgr_sandbox_removed(w->mgr, w->now_ms, "s-u1");
+    devicemgr_run(w->mgr);
+    expect(w, "stop no more");
+    committed(w);
+    expect(w, "steered 2: pod \"ns/u1\": the runtime does not know it, or does not any more (by "
+              "the operator: tired)");
+    expect(w, "commit -ending u1");
+    committed(w);
+    expect(w, "steered 3: pod \"ns/u1\": the runtime does not know it, or does not any more (by "
+              "the operator: tired)");
+    expect_nothing(w);
+}
+
+/* The store never had it, and fails still: there is nothing to delete. */
+static void one_that_was_never_stored_is_told_all_the_same(void **state)
+{
+    struct world *w = *state;
+
+    end_in(w, 1, "u1", 30000);
+    expect(w, "commit ending u1");
+    commit_failed(w, "no space");
+    expect(w, "list");
+    expect(w, "steer 1 refused 10: *");
+    expect(w, "commit ending u1");
+    listed(w, RUNS, NULL);
+    ignore_all(w);
+    end_in(w, 2, "u1", 30000);
+    devicemgr_sandbox_removed(w->mgr, w->now_ms, "s-u1");
+    devicemgr_run(w->mgr);
+    expect(w, "stop no more");
+    commit_failed(w, "no space");
+    expect(w, "commit -ending u1");
+    commit_failed(w, "no space");
+    expect(w, "steer 2 refused 10: *");
+    expect_event(w, "ending ");
+    expect_event(w, "ended - [] ns/u1/- gone: -");
+    assert_int_equal(endings_len(&w->mgr->state.endings), 0);
+}
+
 /* The kubelet goes on with its pods, of which some runtimes know nothing then. */
 static void a_pod_of_before_a_reboot_may_come_back(void **state)
 {
@@ -1199,6 +1293,10 @@ int main(void)
         HERE(what_cannot_be_stored_is_done_all_the_same),
         HERE(a_pod_that_is_gone_is_forgotten),
         HERE(who_asks_for_it_just_then_is_answered),
+        HERE(one_that_goes_meanwhile_is_told_once),
+        HERE(one_that_goes_before_is_told_when_that_is_stored),
+        HERE(who_has_asked_as_it_went_hears_of_that),
+        HERE(one_that_was_never_stored_is_told_all_the_same),
         HERE(a_pod_of_before_a_reboot_may_come_back),
         HERE(nor_is_it_forgotten_by_another_restart_then),
         HERE(there_is_a_most_of_it),
