@@ -1,5 +1,6 @@
 """Shell scripts, Python and words without what shellcheck, pyflakes and codespell find."""
 
+import ast
 import pathlib
 import subprocess
 import sys
@@ -29,6 +30,37 @@ def test_pyflakes():
     programs = [name for name in listed() if name.endswith(".py")
                 or (ROOT / name).read_bytes().startswith((b"#!/usr/bin/env python3", b"#!/usr/bin/python3"))]
     finds_nothing(sys.executable, "-m", "pyflakes", *programs)
+
+
+def names_used(tree, modules):
+    """(line, module, name) of what a program uses of `modules`."""
+    here = {one.asname or one.name: one.name for node in ast.walk(tree) if isinstance(node, ast.Import)
+            for one in node.names}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and node.module in modules:
+            yield from ((node.lineno, node.module, one.name) for one in node.names)
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and here.get(node.value.id) in modules:
+            yield node.lineno, here[node.value.id], node.attr
+
+
+def names_made(tree):
+    """Anywhere in a module."""
+    for node in ast.walk(tree):
+        if isinstance(node, (ast.FunctionDef, ast.ClassDef)):
+            yield node.name
+        elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            yield node.id
+        elif isinstance(node, (ast.Import, ast.ImportFrom)):
+            yield from (one.asname or one.name for one in node.names)
+
+
+def test_what_is_used_of_a_module_is_there():
+    """pyflakes looks at one file at a time."""
+    trees = {name: ast.parse((ROOT / name).read_text()) for name in listed() if name.endswith(".py")}
+    modules = {pathlib.Path(name).stem: set(names_made(tree)) for name, tree in trees.items()
+               if name.startswith("tests/lib/")}
+    assert not [f"{name}:{line}: {module}.{used}" for name, tree in trees.items()
+                for line, module, used in names_used(tree, modules) if used not in modules[module]]
 
 
 def test_codespell():

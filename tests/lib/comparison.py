@@ -17,13 +17,13 @@ import random
 import time
 import typing
 
-import drills
 from cluster import GPU, Cluster
 from dra_cluster import GPUS, DraCluster, claiming_pod
 from kube_api import ApiError
 from kube_node import (KUBELET_PLUGIN_DIR, KUBELET_REGISTRY_DIR, PLUGIN_DIR, REGISTRY_DIR, DevicePlugin,
                        DraDriver)
 from kube_pods import container, pod
+from timed_plan import play_plan
 
 ARRIVE_S = 10     # in which the pods of a scenario come
 _PATIENCE_S = 180  # for which pods are waited for; who has not run by then never ran
@@ -63,7 +63,9 @@ class Scenario:
         """`strikes`: (seconds from now, function)."""
         plan = [(self._rng.uniform(0, within_s), lambda kind=kind: self.come(kind))
                 for kind in self._kinds(("never", "always", "plain"))]
-        drills.play([*plan, *strikes])
+        raised = []
+        play_plan([*plan, *strikes], raised)
+        assert not raised, raised[0]
 
     def run(self):
         """All that come stay, and run when it returns."""
