@@ -14,9 +14,11 @@
 #define FIELDS_AFTER_COMM 20
 
 static int spare = -1;
+static bool keeps_spare;
 
 void process_keep_spare(void)
 {
+    keeps_spare = true;
     if (spare < 0)
         spare = open("/dev/null", O_PATH | O_CLOEXEC);
 }
@@ -30,8 +32,9 @@ static int read_text(const char *path, char *text, size_t bytes)
         close(spare);
         spare = -1;
         len = file_read_text(path, text, bytes);
-        process_keep_spare();
     }
+    if (keeps_spare)
+        process_keep_spare(); /* another thread may have been quicker, this time or before */
     return len;
 }
 

@@ -105,24 +105,53 @@ static void the_start_is_when_it_was_made(void **state)
     }
 }
 
-/* Who has waited for a descriptor may have got the last. */
-static void it_is_known_without_a_descriptor_left(void **state)
+/* The next descriptor is one too many. Returns the limit before. */
+static struct rlimit no_descriptors(void)
 {
-    pid_t pid = named_process("kubelet");
     struct rlimit before, none;
-    uint64_t started;
 
-    (void)state;
-    process_keep_spare();
     assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
     none = before;
     none.rlim_cur = (rlim_t)dup(STDERR_FILENO); /* the lowest that is free */
     assert_int_equal(close((int)none.rlim_cur), 0);
     assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
+    return before;
+}
+
+/* Who has waited for a descriptor may have got the last. */
+static void it_is_known_without_a_descriptor_left(void **state)
+{
+    pid_t pid = named_process("kubelet");
+    struct rlimit before;
+    uint64_t started;
+
+    (void)state;
+    process_keep_spare();
+    before = no_descriptors();
     for (int i = 0; i < 2; i++) {
         assert_true(is(pid, "kubelet"));
         assert_int_equal(process_started(pid, &started), 0);
     }
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
+    named_process_kill(pid);
+}
+
+static void a_spare_that_was_lost_is_had_again(void **state)
+{
+    pid_t pid = named_process("kubelet");
+    struct rlimit before, none;
+
+    (void)state;
+    process_keep_spare();
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+    none = before;
+    none.rlim_cur = 0; /* as if another thread took what was let go of */
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
+    assert_false(is(pid, "kubelet"));
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
+    assert_true(is(pid, "kubelet"));
+    before = no_descriptors();
+    assert_true(is(pid, "kubelet"));
     assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
     named_process_kill(pid);
 }
@@ -136,6 +165,7 @@ int main(void)
         cmocka_unit_test(nobody_has_no_name),
         cmocka_unit_test(the_start_is_when_it_was_made),
         cmocka_unit_test(it_is_known_without_a_descriptor_left),
+        cmocka_unit_test(a_spare_that_was_lost_is_had_again),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
