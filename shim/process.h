@@ -10,8 +10,8 @@
 #include <sys/types.h>
 
 /* Keeps a descriptor, by which the others work when there is none left: who is not known as a
- * kubelet is not held. Where it is lost, as to another thread, each of them tries to have one again.
- * For a process whose loop alone asks; never given back. */
+ * kubelet is not held. Where it is lost, as to another thread, each of them tries to have one
+ * again. For a process whose loop alone asks; never given back. */
 void process_keep_spare(void);
 
 /* When the process started, in clock ticks since boot (proc(5), /proc/PID/stat, field 22). 0, or
