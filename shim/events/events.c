@@ -137,24 +137,35 @@ static void set_timer(struct events *events, uint64_t ms)
         uv_timer_start(&events->timer, on_timer, ms, 0);
 }
 
+/* Once, until it is over. */
+static void note_trouble(struct events *events, int err, const char *what)
+{
+    if (events->trouble[0])
+        return;
+    events->trouble_ms = boot_now_ms();
+    snprintf(events->trouble, sizeof events->trouble, "%s: %s; %s", events->path, strerror(-err),
+             what);
+    log_write_about(LOG_LEVEL_WARNING, &(struct log_about){.kind = LOG_KIND_EVENTS_UNKEPT}, "%s",
+                    events->trouble);
+}
+
 static void note_failure(struct events *events, int err)
 {
-    if (!events->trouble[0]) {
-        events->trouble_ms = boot_now_ms();
-        snprintf(events->trouble, sizeof events->trouble,
-                 "%s: %s; events are lost with the process", events->path, strerror(-err));
-        log_write_about(LOG_LEVEL_WARNING, &(struct log_about){.kind = LOG_KIND_EVENTS_UNKEPT},
-                        "%s", events->trouble);
-    }
+    note_trouble(events, err, "events are lost with the process");
     events->rewrite = true;
 }
 
-static void note_success(struct events *events)
+static void note_kept(struct events *events)
 {
     if (events->trouble[0])
         log_write_about(LOG_LEVEL_INFO, &(struct log_about){.kind = LOG_KIND_EVENTS_KEPT},
                         "%s: events are kept again", events->path);
     events->trouble[0] = '\0';
+}
+
+static void note_success(struct events *events)
+{
+    note_kept(events);
     if (events->written_id >= events->shown_id)
         told_forget(&events->told);
 }
@@ -358,6 +369,15 @@ static bool restore(struct events *events)
     return at == events->bytes_len;
 }
 
+static void take_read(struct events *events)
+{
+    if (restore(events))
+        return;
+    log_warning("%s: what stands behind a damaged record is left out", events->path);
+    events->rewrite = true;
+    set_timer(events, EVENTS_BATCH_MS);
+}
+
 /* What it says is not known, and would be lost with what is written in its place. */
 static bool is_to_be_read_again(const struct events *events)
 {
@@ -372,19 +392,18 @@ static void on_loaded(uv_work_t *work, int status)
     assert(status == 0); /* nobody cancels it */
     events->busy = false;
     if (is_to_be_read_again(events)) {
-        log_warning("%s: %s; reading it again until it works", events->path,
-                    strerror(-events->err));
+        note_trouble(events, events->err, "reading it again until it works");
         set_timer(events, EVENTS_RETRY_MS);
         return;
     }
     events->loaded = true;
     if (events->err) {
+        events->trouble[0] = '\0'; /* it is another now */
         note_failure(events, events->err);
         set_timer(events, EVENTS_RETRY_MS);
-    } else if (!restore(events)) {
-        log_warning("%s: what stands behind a damaged record is left out", events->path);
-        events->rewrite = true;
-        set_timer(events, EVENTS_BATCH_MS);
+    } else {
+        note_kept(events);
+        take_read(events);
     }
     free(events->bytes);
     ring_begin_behind(&events->ring, events->told.last_id);

@@ -27,7 +27,8 @@ struct events_watch {
  * `told_path`: told.h's. Both are copied. */
 struct events *events_start(uv_loop_t *loop, const char *state_dir, const char *told_path);
 
-/* `said` is copied. What comes before the file is read has its turn then. */
+/* `said` is copied. What comes before the file is read has its turn then, but for what comes behind
+ * EVENTS_EARLY_MAX of them. */
 void events_say(struct events *events, const struct event_said *said);
 
 /* The first with a higher id that is shown; NULL: none. Valid until the loop's next turn. */
@@ -47,7 +48,7 @@ void events_now(const struct events *events, struct event_moment *now);
 void events_watch(struct events *events, struct events_watch *watch);
 void events_unwatch(struct events_watch *watch);
 
-/* Why they are not kept, and since when (boot_now_ms()); NULL: they are. */
+/* Why they are not kept, or not yet read, and since when (boot_now_ms()); NULL: they are. */
 const char *events_trouble(const struct events *events, uint64_t *since_ms);
 
 /* Writes what is not written yet, frees, then runs `done` from the loop. Nobody watches any

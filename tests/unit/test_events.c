@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "shim/boot_clock.h"
 #include "shim/events/events.h"
 
 #define WORKERS 4 /* libuv's, unless it is told otherwise */
@@ -221,12 +222,14 @@ static void one_that_cannot_be_read_for_a_moment_is_read_later(void **state)
 {
     struct fixture *f = *state;
     struct rlimit before, none;
+    uint64_t began_ms, since_ms;
     off_t whole;
 
     start(f);
     say(f, "lost", "a");
     stop(f);
     whole = size(f);
+    began_ms = boot_now_ms();
     assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
     none = before;
     none.rlim_cur = 0;
@@ -236,14 +239,42 @@ static void one_that_cannot_be_read_for_a_moment_is_read_later(void **state)
     say(f, "lost", "b");
     let_pass(f, EVENTS_RETRY_MS + EVENTS_RETRY_MS / 2);
     assert_false(events_loaded(f->events));
+    assert_non_null(events_trouble(f->events, &since_ms));
+    assert_non_null(strstr(events_trouble(f->events, &since_ms), "reading it again"));
+    assert_in_range(since_ms, began_ms, began_ms + EVENTS_RETRY_MS / 2);
     assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
     assert_int_equal(size(f), whole);
     WAIT(f->world, events_last(f->events) == 2);
+    assert_null(events_trouble(f->events, &since_ms));
     assert_string_equal(events_after(f->events, 0)->resource, "a");
     assert_string_equal(events_after(f->events, 1)->resource, "b");
     stop(f);
 }
 
+/* It is not waited for. */
+static void one_that_is_stopped_while_it_is_read_without_a_descriptor_stays_as_it_is(void **state)
+{
+    struct fixture *f = *state;
+    struct rlimit before, none;
+
+    start(f);
+    say(f, "lost", "a");
+    stop(f);
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+    none = before;
+    none.rlim_cur = 0;
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
+    f->events = events_start(&f->world->loop, f->world->dir, f->told);
+    events_watch(f->events, &f->watch);
+    say(f, "lost", "b");
+    stop(f);
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
+    start(f);
+    assert_string_equal(events_after(f->events, 0)->resource, "a");
+    stop(f);
+}
+
+/* The same between two readings. */
 static void one_that_is_stopped_without_a_descriptor_stays_as_it_is(void **state)
 {
     struct fixture *f = *state;
@@ -468,6 +499,9 @@ int main(void)
         cmocka_unit_test_setup_teardown(one_that_is_taken_away_is_made_anew, setup, teardown),
         cmocka_unit_test_setup_teardown(one_that_cannot_be_read_for_a_moment_is_read_later, setup,
                                         teardown),
+        cmocka_unit_test_setup_teardown(
+            one_that_is_stopped_while_it_is_read_without_a_descriptor_stays_as_it_is, setup,
+            teardown),
         cmocka_unit_test_setup_teardown(one_that_is_stopped_without_a_descriptor_stays_as_it_is,
                                         setup, teardown),
         cmocka_unit_test_setup_teardown(a_disk_that_does_not_take_them_costs_only_them, setup,
