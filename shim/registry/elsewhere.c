@@ -12,6 +12,9 @@
 #include "shim/registry/sockets.h"
 #include "shim/stopping.h"
 
+/* While they are asked: nothing tells of what is mounted over the directory. */
+#define LOOK_AGAIN_MS 1000
+
 /* A socket that is none of ours. */
 struct other {
     struct elsewhere *elsewhere;
@@ -31,7 +34,7 @@ struct elsewhere {
     void *user;
     struct sockets *sockets; /* NULL: nobody has ever asked */
     LIST_HEAD(, other) others;
-    uv_timer_t timer; /* of what elsewhere_ask() has said */
+    uv_timer_t timer; /* of what elsewhere_ask() has said, and of the next look */
     bool asks, asked; /* and what is so */
     uint64_t last_number;
     bool over;
@@ -113,20 +116,31 @@ static const struct sockets_ops SOCKETS_OPS = {.came = on_came, .went = on_went}
 
 /* ---- whether they are asked ---- */
 
+static void on_turn(uv_timer_t *timer);
+
+static void look(struct elsewhere *e)
+{
+    const struct sockets_place place = {.directory = e->directory,
+                                        .setting = "kubelet_registry_dir"};
+
+    if (!e->sockets)
+        e->sockets = sockets_start(e->loop, &place, &SOCKETS_OPS, e);
+    else
+        sockets_look(e->sockets);
+    uv_timer_start(&e->timer, on_turn, LOOK_AGAIN_MS, 0);
+}
+
 static void on_turn(uv_timer_t *timer)
 {
     struct elsewhere *e = timer->data;
-    const struct sockets_place place = {.directory = e->directory,
-                                        .setting = "kubelet_registry_dir"};
+    bool changed = e->asked != e->asks;
     struct other *other;
 
-    if (e->asked == e->asks)
-        return;
     e->asked = e->asks;
-    if (!e->sockets)
-        e->sockets = sockets_start(e->loop, &place, &SOCKETS_OPS, e);
-    else if (e->asked)
-        sockets_look(e->sockets);
+    if (e->asked)
+        look(e);
+    if (!changed)
+        return;
     LIST_FOREACH(other, &e->others, entry) {
         if (!e->asked)
             end(other);

@@ -38,8 +38,8 @@ struct elsewhere_ops {
 struct elsewhere *elsewhere_start(uv_loop_t *loop, const char *directory, uint64_t from_ms,
                                   const struct elsewhere_ops *ops, void *user);
 
-/* Whether they are to be asked, from the loop's next turn on. Each time that it is so anew, all
- * are. */
+/* Whether they are to be asked, from the loop's next turn on, but not before `from_ms`. Each time
+ * that it is so anew, all are; as long as it is so, the directory is looked at each second. */
 void elsewhere_ask(struct elsewhere *elsewhere, bool ask);
 
 /* A driver of this name is known from now on: who was there by that name, and nobody wanted to
