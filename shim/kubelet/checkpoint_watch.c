@@ -247,8 +247,8 @@ static bool watch_dir(struct checkpoint_watch *watch)
     return device != st.st_dev || inode != st.st_ino;
 }
 
-/* There are limits per user, and who has used them up may be gone by now. What came meanwhile is
- * read in any case. */
+/* Limits are per user, and who has used them up may be gone by now; a file that could not be read
+ * may be readable. What came meanwhile is read in any case. */
 static void on_again(uv_timer_t *timer)
 {
     checkpoint_watch_read(timer->data);
