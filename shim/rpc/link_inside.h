@@ -6,8 +6,8 @@
 
 #include "shim/rpc/link.h"
 
-/* Makes the link's session, its SETTINGS queued (`streams` as for link_init()). 0 or UV_ENOMEM, with
- * nothing to clean up. */
+/* Makes the link's session, its SETTINGS queued (`streams` as for link_init()). 0 or UV_ENOMEM,
+ * with nothing to clean up. */
 int link_session_new(struct link *link, size_t streams) __attribute__((warn_unused_result));
 
 /* Why the link will end, for who is told of that; the first to say so counts. */

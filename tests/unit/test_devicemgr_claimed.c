@@ -1073,7 +1073,13 @@ static void who_runs_with_a_claim_that_is_asked_for_anew_is_known_to(void **stat
     world_restart(w);
     runtime_listed(w, "u1/main u2");
     ignore_all(w);
-    driver_up(w, 1, DRIVER);
+    driver_register(w, 1, DRIVER, "/x/1.sock");
+    while (w->pending)
+        committed(w);
+    ignore_all(w);
+    driver_connected(w, 1);
+    expect(w, "prepare c1 *"); /* nobody knows whether it has it yet */
+    claim_failed(w, 13, "busy");
     claim_allocated(w, "c2", "p", "gpu-0");
     assert_true(create_named(w, 12, "u2", C2_GPU_0, ""));
     ignore_all(w);
