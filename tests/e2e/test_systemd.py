@@ -173,7 +173,8 @@ def test_an_upgrade_that_fails_is_taken_back(node, allocated):
                                 node.pid(BRIDGE))
     client.reconnect()
     client.create(client.run_pod("two"), "main", ["x"])
-    wait_until(lambda: int(node.property(DAEMON, "NFileDescriptorStore")) == kept, "all is kept again")
+    # And the plugin's stream of a daemon that systemd has started by itself just before, once the program was back (left_streams.h).
+    wait_until(lambda: int(node.property(DAEMON, "NFileDescriptorStore")) in (kept, kept + 1), "all is kept again")
 
 
 def test_a_socket_unit_of_the_same_path(node):
