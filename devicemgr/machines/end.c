@@ -475,6 +475,8 @@ void ends_committed(struct ends *ends, uint64_t commit, const char *error)
 {
     struct ending *ending, *next;
     struct end_waiter *waiter, *next_waiter;
+    /* What was taken back as its first row failed has none: nothing is to be stored of it. */
+    bool none = error && !ends->state->dirty.rows;
 
     HASH_ITER(hh, ends->state->endings.by_uid, ending, next) {
         if (ending->commit == commit)
@@ -483,6 +485,8 @@ void ends_committed(struct ends *ends, uint64_t commit, const char *error)
     DL_FOREACH_SAFE(ends->waiters, waiter, next_waiter) {
         if (waiter->commit == commit)
             answer(ends, waiter, error);
+        else if (none)
+            answer(ends, waiter, NULL);
     }
     /* Those of which all have heard now: who has asked meanwhile waits for the next commit. */
     HASH_ITER(hh, ends->state->endings.by_uid, ending, next) {

@@ -862,6 +862,22 @@ static void one_that_was_never_stored_is_told_all_the_same(void **state)
     assert_int_equal(endings_len(&w->mgr->state.endings), 0);
 }
 
+/* Its row, which was not stored, is gone with it: no other commit comes. */
+static void who_takes_it_back_as_that_fails_is_answered(void **state)
+{
+    struct world *w = *state;
+
+    end_in(w, 1, "u1", 30000);
+    expect(w, "commit ending u1");
+    take_back(w, 2, "u1");
+    expect_nothing(w);
+    commit_failed(w, "no space");
+    expect(w, "steer 1 refused 10: *");
+    expect(w, "steered 2: *");
+    expect_nothing(w);
+    assert_int_equal(endings_len(&w->mgr->state.endings), 0);
+}
+
 /* The kubelet goes on with its pods, of which some runtimes know nothing then. */
 static void a_pod_of_before_a_reboot_may_come_back(void **state)
 {
@@ -1297,6 +1313,7 @@ int main(void)
         HERE(one_that_goes_before_is_told_when_that_is_stored),
         HERE(who_has_asked_as_it_went_hears_of_that),
         HERE(one_that_was_never_stored_is_told_all_the_same),
+        HERE(who_takes_it_back_as_that_fails_is_answered),
         HERE(a_pod_of_before_a_reboot_may_come_back),
         HERE(nor_is_it_forgotten_by_another_restart_then),
         HERE(there_is_a_most_of_it),
