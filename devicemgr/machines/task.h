@@ -294,8 +294,8 @@ struct task *task_edit(struct tasks *tasks, const struct claim *claim);
 
 /* Of what is in the way of preparing the claim: what is owed to its driver; NULL: nothing. */
 const struct claim *task_owed_first(const struct tasks *tasks, const struct claim *claim);
-/* The same of a claimant's, or of what is prepared with it at one request, or what of that is owed
- * itself: they go out together. */
+/* The same of a claimant's, and of what is prepared with it at one request, which goes out with it;
+ * or what of that is owed itself. */
 const struct claim *task_owed_before(const struct tasks *tasks, const struct claimant *claimant);
 /* Whether what is owed may be tried now. */
 bool task_owed_may_go(const struct tasks *tasks, const struct task *task);

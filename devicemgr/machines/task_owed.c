@@ -94,19 +94,23 @@ const struct claim *task_owed_first(const struct tasks *tasks, const struct clai
     return NULL;
 }
 
+/* It may be what is owed itself. */
+static const struct claim *owed_first(const struct tasks *tasks, const struct claim *claim)
+{
+    return claim->state == CLAIM_OWED ? claim : task_owed_first(tasks, claim);
+}
+
 const struct claim *task_owed_before(const struct tasks *tasks, const struct claimant *claimant)
 {
     const struct claims_of *of = claimant->task->claim->of;
-    const struct claim *owed = task_owed_first(tasks, claimant->task->claim);
+    const struct claim *owed = owed_first(tasks, claimant->task->claim);
 
     if (claimant->batch.number == 0 || of->owed + of->owed_stored == 0)
         return owed;
     for (const struct claimant *c = tasks->first; c && !owed; c = c->all_next) {
-        const struct claim *claim = c->task->claim;
-
         if (c->batch.number == claimant->batch.number && c->kind == TASK_PREPARE &&
-            c->task->phase == TASK_IDLE) /* it may be what is owed itself */
-            owed = claim->state == CLAIM_OWED ? claim : task_owed_first(tasks, claim);
+            c->task->phase == TASK_IDLE)
+            owed = owed_first(tasks, c->task->claim);
     }
     return owed;
 }

@@ -43,9 +43,7 @@ uint64_t task_limit_ms(const struct tasks *tasks, const struct claimant *claiman
 /* What is in the way, if something is owed. */
 static const char *owed_name(const struct tasks *tasks, const struct claimant *claimant)
 {
-    const struct claim *claim = claimant->task->claim;
-    const struct claim *owed =
-        claim->state == CLAIM_OWED ? claim : task_owed_before(tasks, claimant);
+    const struct claim *owed = task_owed_before(tasks, claimant);
 
     return owed ? owed->name : NULL;
 }
