@@ -413,7 +413,7 @@ static bool is_off(const struct tasks *tasks, const struct task *task)
     if (!task_is_asked(task, task->kind))
         return true;
     if (task->kind == TASK_PREPARE)
-        return task_owed_first(tasks, task->claim);
+        return task_owed_before(tasks, task->claimants);
     if (task->before == CLAIM_OWED)
         return false;
     return task_users_have(task->claim) ||
@@ -481,6 +481,7 @@ void task_committed(struct tasks *tasks, struct task *task, const char *error)
         if (task->phase == TASK_STORING) {
             tasks->owed_less = true; /* it may be what was to be put off */
             revert(tasks, task);
+            task_users_give_up(tasks, task);
         } else {
             not_kept(tasks, task, error);
         }

@@ -129,6 +129,7 @@ struct tasks {
     bool restored;  /* all claims are known */
     bool doubt;     /* or perhaps not: rows were lost */
     bool owed_less; /* one that was owed has been tried: others may go on */
+    bool given_up;  /* of a claim, or more */
     uint64_t turn;  /* the last one */
     struct task *by_claim;
     struct task *by_call;
@@ -262,8 +263,11 @@ void task_users_keep(struct tasks *tasks, struct task *task);
 /* Its driver was told to unprepare it, and may have: if nobody asks for anything, and somebody may
  * use it, it is to be prepared anew. */
 void task_users_renew(struct tasks *tasks, struct task *task);
-/* The request has CDI devices of it. */
-void task_users_add(struct tasks *tasks, struct claim *claim,
+/* That it is sent could not be stored: if we have asked for that ourselves, we do so again when
+ * something could be. */
+void task_users_give_up(struct tasks *tasks, struct task *task);
+/* The request's container uses it, if it has CDI devices of it; whether it has. */
+bool task_users_add(struct tasks *tasks, struct claim *claim,
                     const struct devicemgr_create *request);
 /* Those in the sandbox have ended; or those that the list does not show, nor may come yet. */
 void task_users_ended(struct tasks *tasks, struct claim *claim, const char *sandbox_id);
@@ -289,6 +293,8 @@ bool task_is_the_kubelets(const struct tasks *tasks, const struct claim *claim);
 const struct task *task_find(const struct tasks *tasks, const struct claim *claim);
 /* The same, to be changed. */
 struct task *task_edit(struct tasks *tasks, const struct claim *claim);
+/* One that does nothing yet, if there is none; who asks, or what is owed, keeps it. */
+struct task *task_ensure(struct tasks *tasks, struct claim *claim);
 
 /* ---- task_owed.c, for both ---- */
 

@@ -15,3 +15,15 @@ struct task *task_edit(struct tasks *tasks, const struct claim *claim)
 {
     return (struct task *)task_find(tasks, claim);
 }
+
+struct task *task_ensure(struct tasks *tasks, struct claim *claim)
+{
+    struct task *task = task_edit(tasks, claim);
+
+    if (task)
+        return task;
+    task = mem_alloc(1, sizeof *task);
+    task->claim = claim;
+    HASH_ADD_PTR(tasks->by_claim, claim, task);
+    return task;
+}

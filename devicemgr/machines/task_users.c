@@ -104,19 +104,28 @@ void task_users_keep(struct tasks *tasks, struct task *task)
         claimant_add(tasks, task, TASK_PREPARE, 0);
 }
 
-void task_users_add(struct tasks *tasks, struct claim *claim,
+void task_users_give_up(struct tasks *tasks, struct task *task)
+{
+    for (const struct claimant *c = task->claimants; c; c = c->next) {
+        if (c->number == 0)
+            task->claim->given_up = tasks->given_up = true;
+    }
+}
+
+bool task_users_add(struct tasks *tasks, struct claim *claim,
                     const struct devicemgr_create *request)
 {
     struct text pod = {0};
 
     if (!claimed_by(tasks->state, claim, request))
-        return;
+        return false;
     text_add_words(&pod, request->pod_namespace, TEXT_WORDS_BYTES_MAX);
     text_add(&pod, "/");
     text_add_words(&pod, request->pod_name, TEXT_WORDS_BYTES_MAX);
     if (claim_add_user(claim, request->sandbox_id, request->container, pod.buf, request->pod_uid,
                        tasks->state->now_ms))
         dirty_touch_claim(tasks->state, claim);
+    return true;
 }
 
 void task_users_ended(struct tasks *tasks, struct claim *claim, const char *sandbox_id)

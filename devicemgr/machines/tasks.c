@@ -28,18 +28,6 @@ void tasks_fini(struct tasks *tasks)
     }
 }
 
-static struct task *ensure(struct tasks *tasks, struct claim *claim)
-{
-    struct task *task = task_edit(tasks, claim);
-
-    if (task)
-        return task;
-    task = mem_alloc(1, sizeof *task);
-    task->claim = claim;
-    HASH_ADD_PTR(tasks->by_claim, claim, task);
-    return task;
-}
-
 static void advance_all(struct tasks *tasks)
 {
     struct task *task, *next;
@@ -119,7 +107,7 @@ void tasks_ask(struct tasks *tasks, enum task_kind kind, uint64_t number,
     is = claims_edit(&state->claims, claim->uid, driver);
     if (!is)
         is = claims_add(&state->claims, claim->uid, driver, claim->pod_namespace, claim->name);
-    task = ensure(tasks, is);
+    task = task_ensure(tasks, is);
     claimant_add(tasks, task, kind, number)->batch = batch;
     if (kind == TASK_PREPARE || is->unanswered) { /* which may have been given others since */
         task_note_looks(state, is);
@@ -149,7 +137,7 @@ void tasks_restored(struct tasks *tasks, bool lost)
 {
     for (struct claim *claim = tasks->state->claims.by_key; claim; claim = claim->hh.next) {
         if (claim->state == CLAIM_OWED)
-            ensure(tasks, claim);
+            task_ensure(tasks, claim);
         /* What it has may be in another's way; who may use it may have to go, and until that is
          * told nobody is let go of whom an earlier process has asked for it. */
         if (claim->users_len > 0 || claim->state != CLAIM_OWED)
@@ -210,15 +198,49 @@ static void tell_doubts(struct tasks *tasks, const struct devicemgr_create *requ
     demand_fini(&demand);
 }
 
+/* Its driver was told to unprepare it, or has not said that it has prepared it anew. What may be
+ * what ends its driver is not asked for again each time that it is back. */
+static bool may_be_unprepared(const struct claim *claim)
+{
+    return claim->state == CLAIM_UNPREPARING ||
+           (claim->state == CLAIM_SENT && !claim_is_lost(claim));
+}
+
+/* What its driver may have unprepared under who uses it, and was not asked to prepare anew to the
+ * end: it was away for too long, or has failed; it could not be stored; or an earlier process has
+ * ended. The kubelet takes it for prepared. */
+static void renew(struct tasks *tasks, struct claim *claim)
+{
+    if (may_be_unprepared(claim) && !claim->moved && !task_find(tasks, claim) &&
+        task_users_have(claim))
+        claimant_add(tasks, task_ensure(tasks, claim), TASK_PREPARE, 0);
+}
+
+/* An unprepare has failed, or was given up; the kubelet, which names it, does not ask. */
+static void renew_now(struct tasks *tasks, struct claim *claim)
+{
+    struct task *task;
+
+    renew(tasks, claim);
+    task = task_edit(tasks, claim);
+    if (task)
+        task_advance(tasks, task);
+}
+
 void tasks_created(struct tasks *tasks, const struct devicemgr_create *request,
                    const struct look *look)
 {
     struct claim *claim = request->cdi_devices_len > 0 ? tasks->state->claims.by_key : NULL;
+    struct claim *next;
 
     if (claim)
         tell_doubts(tasks, request, look);
-    for (; claim; claim = claim->hh.next)
-        task_users_add(tasks, claim, request);
+    for (; claim; claim = next) {
+        next = claim->hh.next;
+        if (task_users_add(tasks, claim, request) && claim->state == CLAIM_UNPREPARING)
+            renew_now(tasks, claim);
+    }
+    settle(tasks);
 }
 
 void tasks_made(struct tasks *tasks, const char *sandbox_id, const char *container)
@@ -251,7 +273,7 @@ static void prepare_anew(struct tasks *tasks, struct claim *claim, const char *c
         return;
     claim_explain_anew(claim, cdi, pause_ms, &text);
     state_log(tasks->state, LEVEL_WARNING, &text);
-    task = ensure(tasks, claim);
+    task = task_ensure(tasks, claim);
     claimant_add(tasks, task, TASK_PREPARE, 0);
     task_advance(tasks, task);
 }
@@ -331,24 +353,6 @@ void tasks_allocation(struct tasks *tasks, const char *uid, bool allocated,
 }
 
 /* ---- drivers ---- */
-
-/* It was told to unprepare it, or has not said that it has prepared it anew. One at that which may
- * be what ends it is not asked for again each time that it is back. */
-static bool may_be_unprepared(const struct claim *claim)
-{
-    return claim->state == CLAIM_UNPREPARING ||
-           (claim->state == CLAIM_SENT && !claim_is_lost(claim));
-}
-
-/* What it may have unprepared under who uses it, and was not asked to prepare anew to the end: it
- * was away for too long, or has failed, or an earlier process has ended. The kubelet takes it for
- * prepared. */
-static void renew(struct tasks *tasks, struct claim *claim)
-{
-    if (may_be_unprepared(claim) && !claim->moved && !task_find(tasks, claim) &&
-        task_users_have(claim))
-        claimant_add(tasks, ensure(tasks, claim), TASK_PREPARE, 0);
-}
 
 void tasks_driver_came(struct tasks *tasks, const char *driver)
 {
@@ -430,6 +434,18 @@ static void note_owed_less(struct tasks *tasks)
     }
 }
 
+/* What we have asked for ourselves, and was given up as it could not be stored. */
+static void renew_given_up(struct tasks *tasks)
+{
+    tasks->given_up = false;
+    for (struct claim *claim = tasks->state->claims.by_key; claim; claim = claim->hh.next) {
+        if (claim->given_up)
+            renew(tasks, claim);
+        claim->given_up = false;
+    }
+    advance_all(tasks);
+}
+
 void tasks_committed(struct tasks *tasks, uint64_t commit, const char *error)
 {
     struct task *task, *next;
@@ -443,6 +459,8 @@ void tasks_committed(struct tasks *tasks, uint64_t commit, const char *error)
         task_committed(tasks, task, durable ? NULL : error);
     }
     note_owed_less(tasks);
+    if (tasks->given_up && !error)
+        renew_given_up(tasks);
     settle(tasks);
 }
 

@@ -48,7 +48,7 @@ struct claim_user {
     uint64_t asked_ms;
 };
 
-/* Written by claim.c alone, but for `stored`. */
+/* Written by claim.c alone, but for `stored` and `given_up`. */
 struct claim {
     char *uid;
     char *driver;
@@ -95,6 +95,7 @@ struct claim {
     unsigned lost;    /* calls for it that ended with its driver, since that has answered one */
     bool held_told;   /* that another pod may have a device of it, and nobody knows more */
     bool stored;      /* the store may have a row of it; checkpoint.c's */
+    bool given_up;    /* we asked to prepare it anew, which could not be stored; the tasks' */
     bool owed_stored; /* it is OWED no more, and the store may say yet that it is */
     struct claims_of *of;
     struct claim *prev, *next; /* of the driver */

@@ -1660,9 +1660,12 @@ static void so_is_one_that_could_not_be_unprepared(void **state)
     expect(w, "claim 6 refused 13*");
     refused(w, WORDS GPU_0); /* nobody was asked for with it */
     expect_nothing(w);
-    assert_passes(w, "u2", GPU_0);
+    assert_passes(w, "u2", GPU_0); /* it is asked to, with that */
     refused(w, WORDS GPU_0);
-    renewed(w);
+    expect_nothing(w);
+    claim_answered(w, "gpu-0");
+    expect_stored(w, "commit claim c1 *");
+    expect_nothing(w);
 }
 
 static void and_one_that_was_as_the_kubelet_had_given_up(void **state)
@@ -1677,9 +1680,12 @@ static void and_one_that_was_as_the_kubelet_had_given_up(void **state)
     claim_cancelled(w, 6);
     claim_unprepared(w);
     expect_nothing(w);
-    assert_passes(w, "u2", GPU_0);
+    assert_passes(w, "u2", GPU_0); /* it is asked to, with that */
     refused(w, WORDS GPU_0);
-    renewed(w);
+    expect_nothing(w);
+    claim_answered(w, "gpu-0");
+    expect_stored(w, "commit claim c1 *");
+    expect_nothing(w);
 }
 
 static void one_that_is_away_is_waited_for_and_given_up(void **state)

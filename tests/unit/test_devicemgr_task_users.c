@@ -518,6 +518,49 @@ static void or_goes_as_it_does_so(void **state)
     expect_nothing(w);
 }
 
+/* Or where that it is asked to cannot be stored: it has not gone, and nobody else asks. */
+static void or_cannot_be_stored_as_it_is_asked_to(void **state)
+{
+    struct world *w = *state;
+
+    c1_being_unprepared_under_u1(w);
+    claim_unprepared(w);
+    expect_with(w, "claim 6 refused 14", "container \"main\" of pod ns/u1", NULL);
+    expect(w, "commit claim c1 *");
+    commit_failed(w, "disk full");
+    expect_nothing(w);
+    pass(w, COMMIT_RETRY_MS_MIN);
+    expect_stored(w, "commit claim c1 *");
+    assert_string_equal(claim_on_disk(w, "c1", DRIVER), "sent");
+    expect(w, "prepare c1 *");
+    claim_answered(w, "gpu-0");
+    expect_stored(w, "commit claim c1 *");
+    expect_nothing(w);
+}
+
+/* So does one that comes when that is over: its kubelet has the claim prepared until it has asked
+ * once more, which it does not behind who comes. */
+static void so_does_one_that_comes_just_behind(void **state)
+{
+    struct world *w = *state;
+
+    driver_up(w, 1, DRIVER);
+    claim_prepared(w, 5, "c1", "gpu-0");
+    pass(w, CLAIM_USER_COMES_MS);
+    unprepare(w, 6, "c1");
+    expect_stored(w, "commit claim c1 *");
+    expect(w, "unprepare c1 *");
+    claim_cancelled(w, 6);
+    claim_unprepared(w);
+    expect_nothing(w);
+    assert_false(create_with(w, "u1", "main", "example.com/dev=gpu-0"));
+    expect_stored(w, "commit claim c1 *");
+    expect(w, "prepare c1 *");
+    claim_answered(w, "gpu-0");
+    expect_stored(w, "commit claim c1 *");
+    expect_nothing(w);
+}
+
 /* It may be what ends it, which has others to serve. */
 static void but_not_for_ever_if_it_ends_each_time(void **state)
 {
@@ -714,6 +757,8 @@ int main(void)
         CLAIMS_TEST(so_does_one_whose_driver_fails_it),
         CLAIMS_TEST(so_does_one_whose_driver_is_away_for_long),
         CLAIMS_TEST(or_goes_as_it_does_so),
+        CLAIMS_TEST(or_cannot_be_stored_as_it_is_asked_to),
+        CLAIMS_TEST(so_does_one_that_comes_just_behind),
         CLAIMS_TEST(but_not_for_ever_if_it_ends_each_time),
         CLAIMS_TEST(but_none_that_has_ended_by_then),
         CLAIMS_TEST(nor_is_it_prepared_twice_then),
