@@ -48,6 +48,17 @@ while [ $# -gt 0 ]; do
     esac
 done
 
+# Without dpkg-shlibdeps cpack makes a package that depends on no library, and says so only in passing.
+check() {
+    local tool
+    for tool in dpkg-buildflags dpkg-shlibdeps file; do
+        if ! command -v "$tool" >/dev/null; then
+            printf 'error: %s is missing; install dpkg-dev and file\n' "$tool" >&2
+            exit 1
+        fi
+    done
+}
+
 # of_commit FORMAT: of the last one, also for a user to whom the tree does not belong. A tree without one may
 # lie in another's.
 of_commit() { [ -e "$source/.git" ] && git -c safe.directory="$source" -C "$source" log -1 --format="$1"; }
@@ -97,6 +108,7 @@ pack() {
         -D CPACK_DEBIAN_PACKAGE_MAINTAINER="$maintainer" -D CPACK_DEBIAN_PACKAGE_DEPENDS="$(needs)"
 }
 
+check
 : "${SOURCE_DATE_EPOCH:=$(of_commit %ct)}"
 maintainer=$(maintainer) || :
 if [ -z "$SOURCE_DATE_EPOCH" ] || [ -z "$maintainer" ]; then

@@ -123,3 +123,19 @@ def test_a_tree_without_a_commit(directory, said):
                           env={**own, **said, "PATH": f"{directory}:{os.environ['PATH']}"})
     assert done.returncode == 1 and "say SOURCE_DATE_EPOCH and DEBEMAIL" in done.stderr
     assert "it was built" not in done.stderr
+
+
+@pytest.mark.parametrize("name", ["dpkg-buildflags", "dpkg-shlibdeps", "file"])
+def test_without_what_a_package_is_made_with(directory, name):
+    """cpack would make one that depends on no library: before all is built it is told what is missing."""
+    tools = directory / "tools"
+    tools.mkdir()
+    for tool in ("bash", "dirname", "mkdir", "git", "sed", "dpkg-buildflags", "dpkg-shlibdeps", "file"):
+        if tool != name:
+            (tools / tool).symlink_to(shutil.which(tool))
+    program(tools / "cmake", "echo it was built >&2; exit 1")
+    done = subprocess.run(["/bin/bash", SCRIPT.with_name("package.sh"), "--build", directory / "build"], check=False,
+                          capture_output=True, text=True,
+                          env={**os.environ, "PATH": str(tools), "SOURCE_DATE_EPOCH": "1800000000", "DEBEMAIL": "who@example.com"})
+    assert done.returncode == 1 and f"{name} is missing" in done.stderr
+    assert "it was built" not in done.stderr
