@@ -182,8 +182,8 @@ static void put_devices(struct exposition *e, const struct devicemgr *core)
     put_resources(e, &listed, HEALTHY, "healthy");
     put_resources(e, &listed, UNHEALTHY, "unhealthy");
     exposition_family(e, "devices_kept_back", GAUGE,
-                      "Devices listed that an operator keeps from new holders: cordoned, or of a "
-                      "resource that is withdrawn.");
+                      "Devices listed that an operator or the settings keep from new holders: "
+                      "cordoned, tainted, or of a resource that is withdrawn.");
     put_resources(e, &listed, KEPT_BACK, NULL);
     exposition_family(e, "devices_held", GAUGE,
                       "Devices held, once for each container that may run and holds them.");
