@@ -249,7 +249,7 @@ const struct schema_key schema_keys[] = {
     SOCKET(TOP, "runtime_endpoint", runtime_endpoint, "/run/containerd/containerd.sock"),
     KEY(TOP, "state_dir", DIRECTORY, state_dir, "/var/lib/cri-device-shim",
         .limit = DIRECTORY_BYTES_MAX, .reason = ""),
-    KEY(TOP, "log_level", CHOICE, log_level, .choices = LEVELS, .older_name = true),
+    KEY(TOP, "log_level", CHOICE, log_level, .choices = LEVELS, .older_name = true, LIVE),
     KEY(TOP, "drain", DURATION, drain_ms, "10s", NULL, "1h", LIVE),
     TABLE("log", LOG),
     TABLE("metrics", METRICS),

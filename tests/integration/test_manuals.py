@@ -78,9 +78,10 @@ def test_each_setting():
 
 
 def test_what_a_reload_changes():
-    """As the table of the settings has it: a key of each kind."""
+    """As the table of the settings has it: a key of each kind, and the older name of one."""
     sections = dict(re.findall(r"^(\S.*)\n((?:(?!\S).*\n)*)", shown(SETTINGS)[0], re.MULTILINE))
     for section, key, live in [("[plugins]", "hold", True), ("[plugins]", "plugin_dir", False),
-                               ("[bridge]", "mask", False), ("[dra]", "mask", True)]:
-        words = re.search(rf"^       {key} = .*\n((?: {{8,}}.*\n)+)", sections[section], re.MULTILINE)[1]
+                               ("[bridge]", "mask", False), ("[dra]", "mask", True),
+                               ("SETTINGS", "log_level", True)]:
+        words = re.search(rf"^       {key}(?: = .*)?\n((?: {{8,}}.*\n)+)", sections[section], re.MULTILINE)[1]
         assert words.rstrip().endswith("A reload changes it.") == live, key
