@@ -5,7 +5,7 @@ import re
 import pytest
 import yaml
 
-from metrics import get
+from metrics import get, scrape
 from shim import ROOT, accepts
 from waiting import wait_until
 
@@ -23,6 +23,10 @@ def rows(heading, nth=0):
 
 def word(cell):
     return cell.strip("`")
+
+
+def quoted(cell):
+    return re.findall(r"`(\w+)`", cell)
 
 
 def source(name):
@@ -84,6 +88,20 @@ def test_each_metric(directory, make_shim):
     served = re.findall(rf"^# HELP {PREFIX}(\w+) (.*)$", get(path, "/metrics")[2], re.MULTILINE)
     assert len(served) > 50
     assert sorted((word(name), words) for name, words in rows("| metric | |")) == sorted(served)
+
+
+def test_each_label(directory, make_shim):
+    """Of each metric that has samples before there are calls and resources."""
+    path = directory / "metrics.sock"
+    make_shim(metrics={"listen": str(path)})
+    wait_until(lambda: accepts(path), "the metrics are served")
+    families = scrape(path)
+    served = {(name, label) for name, family in families.items() for _, labels in family.samples for label, _ in labels}
+    said = {(name, label) for labels, metrics in rows("| label | of |")
+            for label in quoted(labels.split(":")[0]) for name in quoted(metrics)}
+    assert {name for name, _ in said} <= set(families)
+    assert {(name, label) for name, label in said if families[name].samples} == {one for one in served if one[1] != "le"}
+    assert len(said) > 30
 
 
 def test_each_alert():
