@@ -11,7 +11,7 @@
 
 const struct command_line_common command_line_common[COMMAND_LINE_COMMON_LEN] = {
     {"output", 'o', "FORMAT", false, "json, wide (more columns) or name, in place of a table"},
-    {"watch", 'w', "SECONDS", true, "ask again each 2 s, or so often, and show what is new"},
+    {"watch", 'w', "SECONDS", true, "ask again each 2 s, or so often, if the command only reads"},
     {"socket", 's', "PATH", false, "the daemon's control.socket"},
     {"help", 'h', NULL, false, "this, and end; of one command, behind its name"},
     {"version", 'V', NULL, false, "the version, and end"},

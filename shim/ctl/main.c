@@ -64,8 +64,8 @@ static void say(const struct client_failure *failure, const char *besides)
         fprintf(stderr, "error: %s%s\n", failure->words, besides);
 }
 
-/* On a terminal in the same place each time; elsewhere only what is new, and JSON a line each. 0 or
- * a negative errno. */
+/* On a terminal in the same place each time; elsewhere only if it differs from the one before, and
+ * JSON a line each. 0 or a negative errno. */
 static int repaint(const struct command_line *line, const char *text, const char *before)
 {
     if (isatty(STDOUT_FILENO) && line->format != SHOW_JSON)
