@@ -34,8 +34,8 @@ def _parse():
     parser.add_argument("--processors", type=float, metavar="N", default=os.cpu_count(),
                         help="how many to keep busy (default: all)")
     parser.add_argument("--again", action="store_true",
-                        help="Python tests that fail, 5 at most, once more when all else is over; those that pass\n"
-                             "then are named, and count as passed")
+                        help="Python tests that fail are run once more when all else is over, unless more than 5\n"
+                             "tests fail; those that pass then are named, and count as passed")
     parser.add_argument("--build", type=pathlib.Path, metavar="DIRECTORY", default=ROOT / "build",
                         help="where to build (default: build)")
     return parser.parse_args()
