@@ -406,6 +406,7 @@ static void on_loaded(uv_work_t *work, int status)
         take_read(events);
     }
     free(events->bytes);
+    told_init(&events->told, events->told_path); /* there may have been no descriptor before */
     ring_begin_behind(&events->ring, events->told.last_id);
     events->shown_id = events->ring.last_id;
     take_early(events, false);
@@ -429,7 +430,6 @@ struct events *events_start(uv_loop_t *loop, const char *state_dir, const char *
     events->loop = loop;
     events->path = path_join(state_dir, EVENTS_FILE);
     events->told_path = must(strdup(told_path));
-    told_init(&events->told, events->told_path);
     boot_id_read(events->boot_id);
     ring_init(&events->ring);
     STAILQ_INIT(&events->early);

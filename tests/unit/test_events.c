@@ -354,6 +354,34 @@ static void ids_told_without_a_disk_are_not_told_again(void **state)
     stop(f);
 }
 
+/* Nor by one that starts when there is no descriptor to read that with. */
+static void ids_told_without_a_disk_are_not_told_again_for_want_of_a_descriptor(void **state)
+{
+    struct fixture *f = *state;
+    struct rlimit before, none;
+    uint64_t last, since_ms;
+
+    start(f);
+    assert_int_equal(mkdir(f->path, 0700), 0);
+    say(f, "lost", "a");
+    WAIT(f->world, events_trouble(f->events, &since_ms));
+    last = events_last(f->events);
+    assert_int_equal(last, 1);
+    stop(f);
+    assert_int_equal(rmdir(f->path), 0);
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+    none = before;
+    none.rlim_cur = 0;
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
+    f->events = events_start(&f->world->loop, f->world->dir, f->told);
+    events_watch(f->events, &f->watch);
+    let_pass(f, EVENTS_RETRY_MS / 2);
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
+    WAIT(f->world, events_loaded(f->events));
+    assert_true(events_last(f->events) >= last);
+    stop(f);
+}
+
 /* A disk that fails, and takes them again: nothing has to be noted any more. */
 static void a_disk_that_takes_them_again_has_all_that_was_told(void **state)
 {
@@ -508,6 +536,8 @@ int main(void)
                                         teardown),
         cmocka_unit_test_setup_teardown(ids_told_without_a_disk_are_not_told_again, setup,
                                         teardown),
+        cmocka_unit_test_setup_teardown(
+            ids_told_without_a_disk_are_not_told_again_for_want_of_a_descriptor, setup, teardown),
         cmocka_unit_test_setup_teardown(a_disk_that_takes_them_again_has_all_that_was_told, setup,
                                         teardown),
         cmocka_unit_test_setup_teardown(what_comes_while_the_disk_hangs_is_kept, setup, teardown),
