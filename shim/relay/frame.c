@@ -4,15 +4,13 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "shim/relay/hpack.h"
 #include "shim/relay/limits.h"
 #include "shim/rpc/status.h"
 
-/* HPACK representations (RFC 7541 §6, appendix A). */
-#define HPACK_STATUS_200 0x88          /* indexed, static entry 8 */
-#define HPACK_LITERAL_NEW_NAME 0x00    /* literal without indexing, name follows */
-#define HPACK_LITERAL_STATIC_NAME 0x0f /* the same, name index 15 or more follows */
-#define HPACK_STATIC_CONTENT_TYPE (31 - 15)
-#define HPACK_TABLE_SIZE_UPDATE 0x20
+/* Entries of HPACK's static table (RFC 7541, appendix A). */
+#define STATIC_STATUS_200 8
+#define STATIC_CONTENT_TYPE 31
 
 /* Trailers-only block: fixed fields and a percent-encoded text. */
 #define STATUS_BLOCK_BYTES_MAX (128 + STATUS_ENCODED_BYTES_MAX)
@@ -81,27 +79,10 @@ int frame_put_goaway(struct buffer *out, uint32_t last_stream_id, enum frame_err
     return put_frame(out, FRAME_GOAWAY, 0, 0, payload, sizeof payload);
 }
 
-/* An HPACK integer whose prefix of `bits` shares its byte with `pattern` (RFC 7541 §5.1). */
-static size_t write_integer(uint8_t *at, uint8_t pattern, unsigned bits, uint64_t value)
-{
-    uint64_t prefix_max = (1u << bits) - 1;
-    size_t n = 0;
-
-    if (value < prefix_max) {
-        at[n++] = pattern | (uint8_t)value;
-        return n;
-    }
-    at[n++] = pattern | (uint8_t)prefix_max;
-    for (value -= prefix_max; value >= 128; value >>= 7)
-        at[n++] = (uint8_t)(value | 0x80);
-    at[n++] = (uint8_t)value;
-    return n;
-}
-
 static size_t write_string(uint8_t *at, const char *text)
 {
     size_t bytes = strlen(text);
-    size_t n = write_integer(at, 0, 7, bytes);
+    size_t n = hpack_put_integer(at, 0, 7, bytes);
 
     /* NOLINTNEXTLINE(bugprone-not-null-terminated-result): the length is before it */
     memcpy(at + n, text, bytes);
@@ -112,7 +93,7 @@ static size_t write_field(uint8_t *at, const char *name, const char *value)
 {
     size_t n = 0;
 
-    at[n++] = HPACK_LITERAL_NEW_NAME;
+    at[n++] = HPACK_LITERAL;
     n += write_string(at + n, name);
     return n + write_string(at + n, value);
 }
@@ -126,11 +107,10 @@ int frame_put_status(struct buffer *out, uint32_t stream_id, int code, const cha
     size_t n = 0;
 
     if (table_size >= 0)
-        n += write_integer(block + n, HPACK_TABLE_SIZE_UPDATE, 5, (uint64_t)table_size);
+        n += hpack_put_integer(block + n, HPACK_TABLE_SIZE, 5, (uint64_t)table_size);
     if (only) {
-        block[n++] = HPACK_STATUS_200;
-        block[n++] = HPACK_LITERAL_STATIC_NAME;
-        block[n++] = HPACK_STATIC_CONTENT_TYPE;
+        block[n++] = HPACK_INDEXED | STATIC_STATUS_200;
+        n += hpack_put_integer(block + n, HPACK_LITERAL, 4, STATIC_CONTENT_TYPE);
         n += write_string(block + n, "application/grpc");
     }
     snprintf(number, sizeof number, "%d", code);

@@ -8,6 +8,7 @@
 
 #include <nghttp2/nghttp2.h>
 
+#include "shim/relay/hpack.h"
 #include "shim/relay/limits.h"
 #include "shim/relay/long_strings.h"
 #include "shim/rpc/field.h"
@@ -241,33 +242,16 @@ int header_listener_table_size(struct header_listener *l, uint32_t bytes)
  * first, as a literal that is indexed (RFC 7541 §6.2.1, §6.3). */
 
 #define STATIC_ENTRIES 61 /* RFC 7541, appendix A */
-#define INTEGER_BYTES_MAX 11
 /* A size update, and what the entries take. Each is counted FIELD_OVERHEAD_BYTES larger than its
  * texts, which three integers do not need. */
-#define FROZEN_BLOCK_BYTES_MAX (RELAY_HEADER_TABLE_BYTES_MAX + INTEGER_BYTES_MAX)
+#define FROZEN_BLOCK_BYTES_MAX (RELAY_HEADER_TABLE_BYTES_MAX + HPACK_INTEGER_BYTES_MAX)
 /* So that the block may name any. */
 #define LARGEST_SIZE UINT32_MAX
 
-/* RFC 7541 §5.1. */
-static size_t integer(uint8_t *out, uint8_t first, unsigned bits, size_t value)
-{
-    size_t most = ((size_t)1 << bits) - 1, n = 1;
-
-    if (value < most) {
-        out[0] = first | (uint8_t)value;
-        return n;
-    }
-    out[0] = first | (uint8_t)most;
-    for (value -= most; value >= 0x80; value >>= 7)
-        out[n++] = 0x80 | (uint8_t)(value & 0x7f);
-    out[n++] = (uint8_t)value;
-    return n;
-}
-
 static int put_text(struct buffer *block, const uint8_t *text, size_t len)
 {
-    uint8_t head[INTEGER_BYTES_MAX];
-    size_t head_len = integer(head, 0, 7, len);
+    uint8_t head[HPACK_INTEGER_BYTES_MAX];
+    size_t head_len = hpack_put_integer(head, 0, 7, len);
     int r = buffer_put(block, head, head_len);
 
     return r < 0 ? r : buffer_put(block, text, len);
@@ -276,15 +260,15 @@ static int put_text(struct buffer *block, const uint8_t *text, size_t len)
 static int put_table(const struct header_listener *l, struct buffer *block)
 {
     size_t size = nghttp2_hd_inflate_get_max_dynamic_table_size(l->inflater);
-    uint8_t head[INTEGER_BYTES_MAX];
-    size_t head_len = integer(head, 0x20, 5, size + (l->lowered >= 0));
+    uint8_t head[HPACK_INTEGER_BYTES_MAX];
+    size_t head_len = hpack_put_integer(head, HPACK_TABLE_SIZE, 5, size + (l->lowered >= 0));
     int r = buffer_put(block, head, head_len);
 
     for (size_t i = nghttp2_hd_inflate_get_num_table_entries(l->inflater);
          r == 0 && i > STATIC_ENTRIES; i--) {
         const nghttp2_nv *nv = nghttp2_hd_inflate_get_table_entry(l->inflater, i);
 
-        r = buffer_put(block, "\x40", 1);
+        r = buffer_put(block, &(uint8_t){HPACK_LITERAL_INDEXED}, 1);
         if (r == 0)
             r = put_text(block, nv->name, nv->namelen);
         if (r == 0)

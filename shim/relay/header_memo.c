@@ -3,9 +3,9 @@
 #include <stdbool.h>
 #include <string.h>
 
-/* First bytes of HPACK's representations (RFC 7541 §6). */
-#define INDEXED 0x80
-#define CHANGES_TABLE 0x60 /* literal with incremental indexing, or table size update */
+#include "shim/relay/hpack.h"
+
+#define CHANGES_TABLE (HPACK_LITERAL_INDEXED | HPACK_TABLE_SIZE)
 #define INDEXED_BITS 7
 #define LITERAL_BITS 4
 #define STRING_BITS 7
@@ -59,7 +59,7 @@ static bool keeps_table(const uint8_t *bytes, size_t len)
     size_t index;
 
     while (c.at < c.end) {
-        if (*c.at & INDEXED) {
+        if (*c.at & HPACK_INDEXED) {
             if (!take_integer(&c, INDEXED_BITS, &index))
                 return false;
         } else if (*c.at & CHANGES_TABLE || !skip_literal(&c)) {

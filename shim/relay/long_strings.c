@@ -2,16 +2,13 @@
 
 #include <errno.h>
 
+#include "shim/relay/hpack.h"
 #include "shim/relay/limits.h"
 
-/* Of HPACK's representations (RFC 7541 §6), what is left of the first byte for an index, or a
- * size. */
-#define INDEXED 0x80
-#define INDEXED_MASK 0x7f
-#define KEPT 0x40 /* a literal with incremental indexing */
-#define KEPT_MASK 0x3f
-#define TABLE_SIZE 0x20
-#define TABLE_SIZE_MASK 0x1f
+/* What is left of the first byte for an index, or a size. */
+#define INDEXED_MASK (HPACK_INDEXED - 1)
+#define KEPT_MASK (HPACK_LITERAL_INDEXED - 1)
+#define TABLE_SIZE_MASK (HPACK_TABLE_SIZE - 1)
 #define LITERAL_MASK 0x0f
 #define STRING_MASK 0x7f
 #define CONTINUES 0x80 /* an integer (RFC 7541 §5.1) */
@@ -46,11 +43,11 @@ static void begin_field(struct long_strings *s, uint8_t first)
 {
     uint8_t mask = LITERAL_MASK;
 
-    if (first & INDEXED)
+    if (first & HPACK_INDEXED)
         mask = INDEXED_MASK;
-    else if (first & KEPT)
+    else if (first & HPACK_LITERAL_INDEXED)
         mask = KEPT_MASK;
-    else if (first & TABLE_SIZE)
+    else if (first & HPACK_TABLE_SIZE)
         mask = TABLE_SIZE_MASK;
     s->kept = mask == KEPT_MASK;
     s->due = 0;
