@@ -8,17 +8,11 @@
 #include <uthash.h>
 
 #include "cri-proto/lift_marker.h"
+#include "shim/relay/create_fields.h"
 #include "shim/relay/limits.h"
 #include "shim/relay/wire.h"
 
-/* CreateContainerRequest.config; ContainerConfig.annotations and .CDI_devices; the name of a
- * CDIDevice; key and value of a map's entry. */
-#define CONFIG 2
-#define ANNOTATIONS 10
-#define CDI_DEVICES 17
-#define NAME 1
-#define KEY 1
-#define VALUE 2
+#define NAME 1 /* of a CDIDevice */
 
 struct span {
     const uint8_t *start;
@@ -93,24 +87,6 @@ static struct span span_of_text(const char *text)
     return (struct span){(const uint8_t *)text, strlen(text)};
 }
 
-/* The last field of that number, of bytes, which is the one that counts; without one it is empty,
- * and has no start. 0 or -EBADMSG. */
-static int find(struct span message, uint64_t number, struct wire_field *out)
-{
-    const uint8_t *at = message.start, *end = at + message.len;
-    struct wire_field f;
-    int r;
-
-    *out = (struct wire_field){.value = end, .end = end};
-    while ((r = wire_next(&at, end, &f)) > 0) {
-        if (f.number == number && f.type != WIRE_BYTES)
-            return -EBADMSG;
-        if (f.number == number)
-            *out = f;
-    }
-    return r;
-}
-
 static bool is_of_cdi(struct span key)
 {
     size_t len = strlen(CDI_NAMES_ANNOTATION);
@@ -183,7 +159,7 @@ static int meet_device(struct walk *walk, const struct wire_field *f)
 {
     const struct devicemgr_rename *rename;
     struct wire_field name;
-    int r = find(span_of(f), NAME, &name);
+    int r = wire_last(f->value, f->end, NAME, &name);
 
     if (r < 0)
         return r;
@@ -230,7 +206,7 @@ static int put_device(struct walk *walk, const struct wire_field *f, struct buff
 {
     const struct devicemgr_rename *rename;
     struct wire_field name;
-    int r = find(span_of(f), NAME, &name);
+    int r = wire_last(f->value, f->end, NAME, &name);
 
     if (r == 0 && is_marker(span_of(&name))) {
         walk->markers++;
@@ -305,10 +281,10 @@ static int put_annotation(struct walk *walk, const struct wire_field *f, struct 
 {
     struct wire_field key, value;
     struct buffer names = {0};
-    int r = find(span_of(f), KEY, &key);
+    int r = wire_last(f->value, f->end, CREATE_ENTRY_KEY, &key);
 
     if (r == 0)
-        r = find(span_of(f), VALUE, &value);
+        r = wire_last(f->value, f->end, CREATE_ENTRY_VALUE, &value);
     if (r < 0 || !is_of_cdi(span_of(&key)))
         return r < 0 ? r : wire_put_range(out, f->start, f->end);
     r = meet(walk, span_of(&key), PUT_AS_KEY);
@@ -326,11 +302,12 @@ static int put_annotation(struct walk *walk, const struct wire_field *f, struct 
 
 static int put_of_config(struct walk *walk, const struct wire_field *f, struct buffer *out)
 {
-    if (f->number != ANNOTATIONS && f->number != CDI_DEVICES)
+    if (f->number != CREATE_CONFIG_ANNOTATIONS && f->number != CREATE_CONFIG_CDI_DEVICES)
         return wire_put_range(out, f->start, f->end);
     if (f->type != WIRE_BYTES)
         return -EBADMSG;
-    return f->number == CDI_DEVICES ? put_device(walk, f, out) : put_annotation(walk, f, out);
+    return f->number == CREATE_CONFIG_CDI_DEVICES ? put_device(walk, f, out)
+                                                  : put_annotation(walk, f, out);
 }
 
 /* `out` NULL: the names of the field are only met. */
@@ -346,7 +323,7 @@ static int walk_config(struct walk *walk, const struct wire_field *config, struc
     while ((r = wire_next(&at, config->end, &f)) > 0) {
         if (out)
             r = put_of_config(walk, &f, out);
-        else if (f.number == CDI_DEVICES)
+        else if (f.number == CREATE_CONFIG_CDI_DEVICES)
             r = f.type == WIRE_BYTES ? meet_device(walk, &f) : -EBADMSG;
         if (r < 0)
             return r;
@@ -362,7 +339,7 @@ static int meet_field(struct walk *walk, struct span request)
     int r;
 
     while ((r = wire_next(&at, end, &f)) > 0) {
-        if (f.number == CONFIG)
+        if (f.number == CREATE_CONFIG)
             r = walk_config(walk, &f, NULL);
         if (r < 0)
             return r;
@@ -386,7 +363,7 @@ int cdi_names_once(const uint8_t *request, size_t request_len, const struct cdi_
     if (r == 0 && names->field_read)
         r = meet_field(&walk, message);
     if (r == 0)
-        r = wire_put_changed(out, request, request_len, CONFIG, put_config, &walk);
+        r = wire_put_changed(out, request, request_len, CREATE_CONFIG, put_config, &walk);
     if (r > 0)
         r = 0; /* what has changed the walk says */
     if (r == 0 && (walk.left_out > 0 || walk.markers > 0 || walk.renamed > 0)) {

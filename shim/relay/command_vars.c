@@ -8,14 +8,8 @@
 #define HASH_NONFATAL_OOM 1
 #include <uthash.h>
 
+#include "shim/relay/create_fields.h"
 #include "shim/relay/wire.h"
-
-/* CreateContainerRequest.config; ContainerConfig.command, .args and .envs; KeyValue.key. */
-#define CONFIG 2
-#define COMMAND 3
-#define ARGS 4
-#define ENVS 6
-#define KEY 1
 
 #define OPENER "$("
 #define CLOSER ')'
@@ -141,7 +135,7 @@ static int put_text(const struct vars *vars, const struct wire_field *text, stru
 
 static bool is_text(const struct wire_field *f)
 {
-    return f->number == COMMAND || f->number == ARGS;
+    return f->number == CREATE_CONFIG_COMMAND || f->number == CREATE_CONFIG_ARGS;
 }
 
 /* Each field of each config, until a visit is not 0: what it was; 0; or -EBADMSG. */
@@ -154,7 +148,7 @@ static int visit_configs(const uint8_t *at, const uint8_t *end,
     while ((r = wire_next(&at, end, &config)) > 0) {
         const uint8_t *inner = config.value;
 
-        if (config.number != CONFIG)
+        if (config.number != CREATE_CONFIG)
             continue;
         if (config.type != WIRE_BYTES)
             return -EBADMSG;
@@ -179,26 +173,22 @@ static int has_opener(const struct wire_field *f, void *user)
 /* Of an env: it is none of ours any more. Of two keys the last counts. */
 static int leave_to_request(const struct wire_field *f, void *user)
 {
-    const uint8_t *at = f->value;
-    struct wire_field inner, key = {.value = at, .end = at};
     struct vars *vars = user;
+    struct wire_field key;
     struct var *var;
     int r;
 
-    if (f->number != ENVS)
+    if (f->number != CREATE_CONFIG_ENVS)
         return 0;
     if (f->type != WIRE_BYTES)
         return -EBADMSG;
-    while ((r = wire_next(&at, f->end, &inner)) > 0) {
-        if (inner.number == KEY && inner.type != WIRE_BYTES)
-            return -EBADMSG;
-        if (inner.number == KEY)
-            key = inner;
-    }
+    r = wire_last(f->value, f->end, CREATE_ENTRY_KEY, &key);
+    if (r < 0)
+        return r;
     var = var_find(vars, key.value, (size_t)(key.end - key.value));
-    if (r == 0 && var)
+    if (var)
         HASH_DEL(vars->table, var);
-    return r;
+    return 0;
 }
 
 /* The fields of a config; 1: one has changed. */
@@ -228,7 +218,7 @@ static int expand(const uint8_t *at, const uint8_t *end,
     if (r == 0)
         r = visit_configs(at, end, leave_to_request, &vars);
     if (r == 0 && vars.table)
-        r = wire_put_changed(out, at, (size_t)(end - at), CONFIG, put_config, &vars);
+        r = wire_put_changed(out, at, (size_t)(end - at), CREATE_CONFIG, put_config, &vars);
     vars_fini(&vars);
     return r;
 }

@@ -4,6 +4,7 @@
 #include <stdbool.h>
 #include <string.h>
 
+#include "shim/relay/create_fields.h"
 #include "shim/relay/wire.h"
 
 /* ---- paths ---- */
@@ -53,9 +54,7 @@ enum mount_place mount_place(const char *path, size_t path_len, const char *dire
 
 /* ---- rewriting ---- */
 
-/* CreateContainerRequest.config, ContainerConfig.mounts, and of a Mount. */
-#define CONFIG 2
-#define MOUNTS 7
+/* Of a Mount. */
 #define MOUNT_HOST_PATH 2
 #define MOUNT_READONLY 3
 
@@ -107,15 +106,15 @@ static int rewrite_mount(void *user, const struct wire_field *mount, struct buff
 
 static int rewrite_config(void *user, const struct wire_field *config, struct buffer *out)
 {
-    return wire_put_changed(out, config->value, (size_t)(config->end - config->value), MOUNTS,
-                            rewrite_mount, user);
+    return wire_put_changed(out, config->value, (size_t)(config->end - config->value),
+                            CREATE_CONFIG_MOUNTS, rewrite_mount, user);
 }
 
 int mount_redirect(const uint8_t *request, size_t request_len, const char *from, const char *to,
                    struct buffer *out)
 {
     struct redirect redirect = {from, to};
-    int r = wire_put_changed(out, request, request_len, CONFIG, rewrite_config, &redirect);
+    int r = wire_put_changed(out, request, request_len, CREATE_CONFIG, rewrite_config, &redirect);
 
     if (r <= 0)
         buffer_fini(out);

@@ -5,12 +5,8 @@
 #include <string.h>
 
 #include "cri-proto/token.h"
+#include "shim/relay/create_fields.h"
 #include "shim/relay/wire.h"
-
-/* CreateContainerRequest.config; ContainerConfig.annotations; the key of a map's entry. */
-#define CONFIG 2
-#define ANNOTATIONS 10
-#define KEY 1
 
 static bool is_token(const char *key)
 {
@@ -42,16 +38,9 @@ static bool is_there(const V1beta1__ContainerAllocateResponse *options, const ui
 static int is_displaced(const V1beta1__ContainerAllocateResponse *options,
                         const struct wire_field *entry)
 {
-    const uint8_t *at = entry->value;
-    struct wire_field f, key = {0};
-    int r;
+    struct wire_field key;
+    int r = wire_last(entry->value, entry->end, CREATE_ENTRY_KEY, &key);
 
-    while ((r = wire_next(&at, entry->end, &f)) > 0) {
-        if (f.number == KEY && f.type != WIRE_BYTES)
-            return -EBADMSG;
-        if (f.number == KEY)
-            key = f;
-    }
     if (r < 0 || !key.start)
         return r;
     return is_there(options, key.value, (size_t)(key.end - key.value));
@@ -67,7 +56,7 @@ static int put_config(void *user, const struct wire_field *config, struct buffer
     int r;
 
     while ((r = wire_next(&at, config->end, &f)) > 0) {
-        if (f.number == ANNOTATIONS)
+        if (f.number == CREATE_CONFIG_ANNOTATIONS)
             r = f.type == WIRE_BYTES ? is_displaced(options, &f) : -EBADMSG;
         else
             r = 0;
@@ -86,7 +75,7 @@ int token_displace(const uint8_t *request, size_t request_len,
     int r = 0;
 
     if (has_tokens(options))
-        r = wire_put_changed(out, request, request_len, CONFIG, put_config, (void *)options);
+        r = wire_put_changed(out, request, request_len, CREATE_CONFIG, put_config, (void *)options);
     if (r <= 0)
         buffer_fini(out);
     return r == -EBADMSG ? 0 : r;

@@ -97,6 +97,21 @@ int wire_next(const uint8_t **at, const uint8_t *end, struct wire_field *f)
     return 1;
 }
 
+int wire_last(const uint8_t *at, const uint8_t *end, uint32_t number, struct wire_field *out)
+{
+    struct wire_field f;
+    int r;
+
+    *out = (struct wire_field){.value = end, .end = end};
+    while ((r = wire_next(&at, end, &f)) > 0) {
+        if (f.number == number && f.type != WIRE_BYTES)
+            return -EBADMSG;
+        if (f.number == number)
+            *out = f;
+    }
+    return r;
+}
+
 static int put(struct buffer *out, const void *bytes, size_t len)
 {
     if (len > RELAY_MESSAGE_BYTES_MAX - buffer_len(out))

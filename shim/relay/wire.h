@@ -38,6 +38,11 @@ struct wire_field {
 int wire_next(const uint8_t **at, const uint8_t *end, struct wire_field *f)
     __attribute__((warn_unused_result));
 
+/* The last field of that number, which is the one that counts; without one it is empty, and has no
+ * start. 0 or -EBADMSG: malformed, or one is not of WIRE_BYTES. */
+int wire_last(const uint8_t *at, const uint8_t *end, uint32_t number, struct wire_field *out)
+    __attribute__((warn_unused_result));
+
 /* Appends. 0, -ENOMEM, or -EMSGSIZE: `out` would be over RELAY_MESSAGE_BYTES_MAX. */
 int wire_put_range(struct buffer *out, const uint8_t *start, const uint8_t *end)
     __attribute__((warn_unused_result));
