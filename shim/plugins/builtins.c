@@ -11,6 +11,7 @@
 #include "shim/hash.h"
 #include "shim/log.h"
 #include "shim/must.h"
+#include "shim/stopping.h"
 #include "shim/watch.h"
 
 /* What stands behind a name just now. */
@@ -40,9 +41,7 @@ struct builtins {
     bool polling;     /* look again every BUILTINS_POLL_MS */
     bool unseen;      /* something may be there that the last look could not see, */
     bool told_unseen; /* and the log says so */
-    unsigned handles;
-    void (*done)(void *user);
-    void *done_user;
+    struct stopping stopping;
 };
 
 /* ---- lists ---- */
@@ -382,8 +381,6 @@ static void start_watch(struct builtins *builtins)
 
     if (err)
         poll_instead(builtins, "inotify", err);
-    else
-        builtins->handles++;
 }
 
 /* ---- what a device brings along ---- */
@@ -471,7 +468,6 @@ struct builtins *builtins_start(uv_loop_t *loop, const struct config_device *dev
     builtins->watch.fd = -1;
     uv_timer_init(loop, &builtins->timer);
     builtins->timer.data = builtins;
-    builtins->handles = 1;
     if (devices_len > 0) {
         start_watch(builtins);
         uv_timer_start(&builtins->timer, look, 0, 0);
@@ -485,14 +481,10 @@ void builtins_look(struct builtins *builtins)
     look(&builtins->timer);
 }
 
-static void on_closed(void *user)
+static void builtins_free(void *thing)
 {
-    struct builtins *builtins = user;
-    void (*done)(void *user) = builtins->done;
-    void *done_user = builtins->done_user;
+    struct builtins *builtins = thing;
 
-    if (--builtins->handles > 0)
-        return;
     for (size_t i = 0; i < builtins->tables_len; i++) {
         list_clear(&builtins->lists[i]);
         more_free(builtins->more[i]);
@@ -500,19 +492,14 @@ static void on_closed(void *user)
     free(builtins->lists);
     free(builtins->more);
     free(builtins);
-    done(done_user);
-}
-
-static void on_timer_closed(uv_handle_t *handle)
-{
-    on_closed(handle->data);
 }
 
 void builtins_stop(struct builtins *builtins, void (*done)(void *user), void *user)
 {
-    builtins->done = done;
-    builtins->done_user = user;
-    uv_close((uv_handle_t *)&builtins->timer, on_timer_closed);
-    if (watch_runs(&builtins->watch))
-        watch_close(&builtins->watch, on_closed, builtins);
+    bool watches = watch_runs(&builtins->watch);
+
+    builtins->stopping = (struct stopping){1 + watches, builtins_free, builtins, done, user};
+    stopping_close(&builtins->stopping, (uv_handle_t *)&builtins->timer);
+    if (watches)
+        watch_close(&builtins->watch, stopping_part, &builtins->stopping);
 }

@@ -7,6 +7,7 @@
 #include "shim/must.h"
 #include "shim/rpc/numbered.h"
 #include "shim/rpc/rpc.h"
+#include "shim/stopping.h"
 
 struct stopper {
     uv_loop_t *loop;
@@ -16,8 +17,7 @@ struct stopper {
     struct rpc_channel *channel; /* NULL: the next stop makes it */
     struct rpc_channel *before;  /* takes no more of them, and has some yet; NULL: none */
     struct numbered_calls calls;
-    void (*done)(void *user);
-    void *done_user;
+    struct stopping stopping; /* its calls */
 };
 
 static const struct numbered_method STOP = {CRI_STOP_CONTAINER_PATH,
@@ -116,21 +116,10 @@ void stopper_cancel(struct stopper *stopper, uint64_t number)
     numbered_calls_cancel(&stopper->calls, number);
 }
 
-static void on_stopped(void *user)
-{
-    struct stopper *stopper = user;
-    void (*done)(void *user) = stopper->done;
-    void *done_user = stopper->done_user;
-
-    free(stopper);
-    done(done_user);
-}
-
 void stopper_stop(struct stopper *stopper, void (*done)(void *user), void *user)
 {
-    stopper->done = done;
-    stopper->done_user = user;
+    stopper->stopping = (struct stopping){1, free, stopper, done, user};
     rpc_channel_close(stopper->channel);
     rpc_channel_close(stopper->before);
-    numbered_calls_stop(&stopper->calls, on_stopped, stopper);
+    numbered_calls_stop(&stopper->calls, stopping_part, &stopper->stopping);
 }
