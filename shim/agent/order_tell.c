@@ -1,7 +1,5 @@
 #include "shim/agent/order_run.h"
 
-#include <stdlib.h>
-
 #include "shim/agent/tell.h"
 #include "shim/boot_clock.h"
 
@@ -27,15 +25,12 @@ static void event_path(const struct run *run, struct query *query)
 static void make_event(struct run *run)
 {
     static const struct api_ops ops = {.body = run_body, .done = on_told};
-    char *body = tell_new(run->order->tell, run->orders->node, run->event);
     struct query query;
 
     event_path(run, &query);
-    if (!body)
-        run_end(run, AGENT__V1__OUTCOME__REFUSED, "its words are no text", 0);
-    else if (!run_too_long(run, &query))
-        run_ask(run, "POST", &query, "application/json", body, &ops);
-    free(body);
+    run_ask_json(run, "POST", &query, "application/json",
+                 tell_new(run->order->tell, run->orders->node, run->event), "its words are no text",
+                 &ops);
 }
 
 /* The server has forgotten it: Events last an hour. */
@@ -61,16 +56,12 @@ static void on_counted(void *user, const struct api_result *result)
 static void count_event(struct run *run, const struct spam_event *event)
 {
     static const struct api_ops ops = {.body = run_body, .done = on_counted};
-    char *body = tell_again(run->order->tell, event->count + 1);
     struct query query;
 
     event_path(run, &query);
     query_segment(&query, event->name);
-    if (!body)
-        run_end(run, AGENT__V1__OUTCOME__REFUSED, "its words are no text", 0);
-    else if (!run_too_long(run, &query))
-        run_ask(run, "PATCH", &query, "application/merge-patch+json", body, &ops);
-    free(body);
+    run_ask_json(run, "PATCH", &query, "application/merge-patch+json",
+                 tell_again(run->order->tell, event->count + 1), "its words are no text", &ops);
 }
 
 /* What is too much is left out, and nobody is to try again. */

@@ -6,8 +6,6 @@
 #include <string.h>
 #include <time.h>
 
-#include <jansson.h>
-
 #include "cri-proto/utf8.h"
 #include "shim/hash.h"
 #include "shim/must.h"
@@ -89,15 +87,14 @@ static void name_event(const char *object, const struct timespec *now,
     snprintf(name, SPAM_NAME_BYTES_MAX, "%s.%llx", fits ? object : COMPONENT, number);
 }
 
-char *tell_new(const Agent__V1__Tell *tell, const char *node, char name[SPAM_NAME_BYTES_MAX])
+json_t *tell_new(const Agent__V1__Tell *tell, const char *node, char name[SPAM_NAME_BYTES_MAX])
 {
     struct timespec now;
-    char time[32], *out;
-    json_t *event;
+    char time[32];
 
     format_time(&now, time);
     name_event(*tell->namespace_ ? tell->name : node, &now, name);
-    event = json_pack(
+    return json_pack(
         "{s:s, s:s, s:{s:s, s:s}, s:o, s:o, s:o, s:s, s:{s:s, s:s}, s:s, s:s, s:i, s:s, s:s}",
         "apiVersion", "v1", "kind", "Event", "metadata", "name", name, "namespace",
         tell_namespace(tell), "involvedObject", involved(tell, node), "reason",
@@ -105,21 +102,14 @@ char *tell_new(const Agent__V1__Tell *tell, const char *node, char name[SPAM_NAM
         "type", tell->warning ? "Warning" : "Normal", "source", "component", COMPONENT, "host",
         node, "firstTimestamp", time, "lastTimestamp", time, "count", 1, "reportingComponent",
         COMPONENT, "reportingInstance", node);
-    out = event ? json_dumps(event, JSON_COMPACT) : NULL;
-    json_decref(event);
-    return out;
 }
 
-char *tell_again(const Agent__V1__Tell *tell, unsigned count)
+json_t *tell_again(const Agent__V1__Tell *tell, unsigned count)
 {
     struct timespec now;
-    char time[32], *out;
-    json_t *patch;
+    char time[32];
 
     format_time(&now, time);
-    patch = json_pack("{s:i, s:s, s:o}", "count", (int)count, "lastTimestamp", time, "message",
-                      text(tell->message, MESSAGE_BYTES_MAX));
-    out = patch ? json_dumps(patch, JSON_COMPACT) : NULL;
-    json_decref(patch);
-    return out;
+    return json_pack("{s:i, s:s, s:o}", "count", (int)count, "lastTimestamp", time, "message",
+                     text(tell->message, MESSAGE_BYTES_MAX));
 }
