@@ -176,7 +176,7 @@ void handshake_answer(struct handshake *h, const char *error)
     set_state(h, HANDSHAKE_NOTIFYING);
     if (h->channel &&
         rpc_channel_call(h->channel, PLUGINREGISTRATION_NOTIFY, &status.base,
-                         &pluginregistration__registration_status_response__descriptor, 0,
+                         &pluginregistration__registration_status_response__descriptor, false,
                          HANDSHAKE_NOTIFY_MS, &NOTIFY_OPS, h))
         return;
     /* From the loop, as if the call had failed. */

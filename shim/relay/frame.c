@@ -38,7 +38,7 @@ static int put_frame(struct buffer *out, enum frame_type type, uint8_t flags, ui
 }
 
 int frame_put_data(struct buffer *out, uint32_t stream_id, const uint8_t *data, size_t bytes,
-                   int end_stream)
+                   bool end_stream)
 {
     return put_frame(out, FRAME_DATA, end_stream ? FRAME_FLAG_END_STREAM : 0, stream_id, data,
                      bytes);
@@ -99,7 +99,7 @@ static size_t write_field(uint8_t *at, const char *name, const char *value)
 }
 
 int frame_put_status(struct buffer *out, uint32_t stream_id, int code, const char *message,
-                     int only, int64_t table_size)
+                     bool only, int64_t table_size)
 {
     uint8_t block[STATUS_BLOCK_BYTES_MAX];
     char text[STATUS_ENCODED_BYTES_MAX];

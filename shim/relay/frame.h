@@ -4,6 +4,7 @@
 #ifndef SHIM_RELAY_FRAME_H
 #define SHIM_RELAY_FRAME_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -81,12 +82,15 @@ static inline void frame_head_read(const uint8_t *bytes, struct frame_head *out)
 
 /* Append one whole frame to `out`. 0 or -ENOMEM, then `out` is as before. */
 int frame_put_data(struct buffer *out, uint32_t stream_id, const uint8_t *data, size_t bytes,
-                   int end_stream);
-int frame_put_rst_stream(struct buffer *out, uint32_t stream_id, enum frame_error code);
-int frame_put_settings_empty(struct buffer *out);
-int frame_put_settings_ack(struct buffer *out);
-int frame_put_window_update(struct buffer *out, uint32_t stream_id, uint32_t increment);
-int frame_put_goaway(struct buffer *out, uint32_t last_stream_id, enum frame_error code);
+                   bool end_stream) __attribute__((warn_unused_result));
+int frame_put_rst_stream(struct buffer *out, uint32_t stream_id, enum frame_error code)
+    __attribute__((warn_unused_result));
+int frame_put_settings_empty(struct buffer *out) __attribute__((warn_unused_result));
+int frame_put_settings_ack(struct buffer *out) __attribute__((warn_unused_result));
+int frame_put_window_update(struct buffer *out, uint32_t stream_id, uint32_t increment)
+    __attribute__((warn_unused_result));
+int frame_put_goaway(struct buffer *out, uint32_t last_stream_id, enum frame_error code)
+    __attribute__((warn_unused_result));
 
 /*
  * The HEADERS frame that ends a gRPC call with an error: trailers-only when `only`, else the
@@ -96,6 +100,6 @@ int frame_put_goaway(struct buffer *out, uint32_t last_stream_id, enum frame_err
  * a dynamic table size update (RFC 7541 §4.2, §6.3).
  */
 int frame_put_status(struct buffer *out, uint32_t stream_id, int code, const char *message,
-                     int only, int64_t table_size);
+                     bool only, int64_t table_size) __attribute__((warn_unused_result));
 
 #endif

@@ -129,7 +129,7 @@ static void keep(struct header_listener *l, const uint8_t *bytes, size_t len)
     l->block_bytes += len;
 }
 
-static int inflate(struct header_listener *l, const uint8_t *bytes, size_t len, int final)
+static int inflate(struct header_listener *l, const uint8_t *bytes, size_t len, bool final)
 {
     for (;;) {
         nghttp2_nv nv;
@@ -158,23 +158,23 @@ static int inflate(struct header_listener *l, const uint8_t *bytes, size_t len, 
     }
 }
 
-static int decode(struct header_listener *l, const uint8_t *bytes, size_t len, int final)
+static int decode(struct header_listener *l, const uint8_t *bytes, size_t len, bool final)
 {
     struct long_strings_part part;
     int r;
 
     keep(l, bytes, len);
     while ((r = long_strings_next(&l->strings, l->allowed, &bytes, &len, &part)) > 0) {
-        r = inflate(l, part.bytes, part.len, 0);
+        r = inflate(l, part.bytes, part.len, false);
         if (r < 0)
             return r;
     }
     if (r < 0 || !final)
         return r;
-    return long_strings_end(&l->strings) ? inflate(l, (const uint8_t *)"", 0, 1) : -EBADMSG;
+    return long_strings_end(&l->strings) ? inflate(l, (const uint8_t *)"", 0, true) : -EBADMSG;
 }
 
-int header_listener_feed(struct header_listener *l, const uint8_t *bytes, size_t len, int final)
+int header_listener_feed(struct header_listener *l, const uint8_t *bytes, size_t len, bool final)
 {
     const struct header_memo_entry *recalled = l->recalled;
     int r;
@@ -190,7 +190,8 @@ int header_listener_feed(struct header_listener *l, const uint8_t *bytes, size_t
             l->within = false;
             return 0; /* what is remembered has no message */
         }
-        r = decode(l, recalled->bytes, recalled->len, 0); /* it was only the block's beginning */
+        /* It was only the block's beginning. */
+        r = decode(l, recalled->bytes, recalled->len, false);
         if (r < 0)
             return r;
     } else if (l->block_bytes == 0 && !final) {
@@ -301,7 +302,7 @@ struct header_listener *header_listener_thaw(struct frozen_reader *r)
     if (!l)
         return NULL;
     if (header_listener_table_size(l, LARGEST_SIZE) == 0 &&
-        header_listener_feed(l, block, len, 1) == 0 &&
+        header_listener_feed(l, block, len, true) == 0 &&
         (lowered < 0 || header_listener_table_size(l, (uint32_t)lowered) == 0) &&
         header_listener_table_size(l, allowed) == 0) {
         header_memo_forget(&l->memo);

@@ -26,7 +26,7 @@ void header_listener_free(struct header_listener *l); /* accepts NULL */
  * RELAY_HEADER_TABLE_BYTES_MAX; the listener is of no use any more then. After the final piece the
  * fields are complete.
  */
-int header_listener_feed(struct header_listener *l, const uint8_t *bytes, size_t len, int final)
+int header_listener_feed(struct header_listener *l, const uint8_t *bytes, size_t len, bool final)
     __attribute__((warn_unused_result));
 
 /* A whole block in the place of its pieces, if it is one that need not be decoded; then its fields

@@ -139,7 +139,7 @@ void numbered_calls_start(struct numbered_calls *calls, struct rpc_channel *chan
     call->channel = channel;
     HASH_ADD(hh, calls->open, number, sizeof call->number, call);
     if (channel)
-        call->rpc = rpc_channel_call(channel, method->path, request, method->response, 0,
+        call->rpc = rpc_channel_call(channel, method->path, request, method->response, false,
                                      timeout_ms ? timeout_ms : 1, &CALL_OPS, call);
     if (!call->rpc)
         uv_timer_start(&calls->unmade, on_unmade, 0, 0);

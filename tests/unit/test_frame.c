@@ -47,8 +47,8 @@ static void frames_are_written(void **state)
 
     (void)state;
     h2_reader_init(&r);
-    assert_int_equal(frame_put_data(&b, 1, (const uint8_t *)"abc", 3, 0), 0);
-    assert_int_equal(frame_put_data(&b, 0x7fffffff, NULL, 0, 1), 0);
+    assert_int_equal(frame_put_data(&b, 1, (const uint8_t *)"abc", 3, false), 0);
+    assert_int_equal(frame_put_data(&b, 0x7fffffff, NULL, 0, true), 0);
     assert_int_equal(frame_put_rst_stream(&b, 3, FRAME_CANCEL), 0);
     assert_int_equal(frame_put_settings_empty(&b), 0);
     assert_int_equal(frame_put_window_update(&b, 0, 0x7fffffff), 0);
@@ -66,8 +66,8 @@ static void a_status_reads_as_headers(void **state)
 
     (void)state;
     h2_reader_init(&r);
-    assert_int_equal(frame_put_status(&b, 1, 14, "50% \xc3\xbc\n", 1, -1), 0);
-    assert_int_equal(frame_put_status(&b, 3, 0, "", 0, -1), 0);
+    assert_int_equal(frame_put_status(&b, 1, 14, "50% \xc3\xbc\n", true, -1), 0);
+    assert_int_equal(frame_put_status(&b, 3, 0, "", false, -1), 0);
     assert_reads(&b, &r,
                  "HEADERS 1 END :status=200 content-type=application/grpc grpc-status=14 "
                  "grpc-message=50%25 %C3%BC%0A\nHEADERS 3 END grpc-status=0 grpc-message=\n");
@@ -91,7 +91,7 @@ static void a_status_of_any_length(void **state)
         for (int wide = 0; wide <= 1; wide++) {
             memset(text, wide ? '%' : 'x', n);
             text[n] = '\0';
-            assert_int_equal(frame_put_status(&b, 1, 8, text, 1, -1), 0);
+            assert_int_equal(frame_put_status(&b, 1, 8, text, true, -1), 0);
             r.bytes = buffer_data(&b);
             r.len = buffer_len(&b);
             assert_true(h2_read(&r, &f));
@@ -117,7 +117,7 @@ static void a_status_says_the_table_size(void **state)
 
         h2_reader_init(&r);
         assert_int_equal(nghttp2_hd_inflate_change_table_size(r.inflater, sizes[i]), 0);
-        assert_int_equal(frame_put_status(&b, 1, 14, "x", 1, sizes[i]), 0);
+        assert_int_equal(frame_put_status(&b, 1, 14, "x", true, sizes[i]), 0);
         assert_reads(&b, &r,
                      "HEADERS 1 END :status=200 content-type=application/grpc grpc-status=14 "
                      "grpc-message=x\n");
@@ -135,7 +135,7 @@ static void without_memory_nothing_is_put(void **state)
     alloc_fail_enable(true);
     assert_int_equal(frame_put_goaway(&b, 1, 0), -ENOMEM);
     alloc_fail_at(1);
-    assert_int_equal(frame_put_status(&b, 1, 1, "text", 1, 0), -ENOMEM);
+    assert_int_equal(frame_put_status(&b, 1, 1, "text", true, 0), -ENOMEM);
     alloc_fail_enable(false);
     assert_int_equal(buffer_len(&b), 0);
 }

@@ -30,9 +30,9 @@ static void feed(struct header_listener *l, const struct buffer *b, size_t cut)
 
     for (size_t n; len > 0; p += n, len -= n) {
         n = cut < len ? cut : len;
-        assert_int_equal(header_listener_feed(l, p, n, 0), 0);
+        assert_int_equal(header_listener_feed(l, p, n, false), 0);
     }
-    assert_int_equal(header_listener_feed(l, NULL, 0, 1), 0);
+    assert_int_equal(header_listener_feed(l, NULL, 0, true), 0);
 }
 
 static void fields_are_learnt_at_any_cut(void **state)
@@ -127,13 +127,13 @@ static void one_with_a_text_is_read_each_time(void **state)
 
     (void)state;
     for (int again = 0; again < 3; again++) {
-        assert_int_equal(header_listener_feed(l, refused, sizeof refused - 1, 0), 0);
-        assert_int_equal(header_listener_feed(l, NULL, 0, 1), 0);
+        assert_int_equal(header_listener_feed(l, refused, sizeof refused - 1, false), 0);
+        assert_int_equal(header_listener_feed(l, NULL, 0, true), 0);
         assert_int_equal(header_listener_fields(l)->grpc_status, 2);
         assert_string_equal(header_listener_message(l), "no");
         assert_false(header_listener_recall(l, refused, sizeof refused - 1));
-        assert_int_equal(header_listener_feed(l, fine, sizeof fine - 1, 0), 0);
-        assert_int_equal(header_listener_feed(l, NULL, 0, 1), 0);
+        assert_int_equal(header_listener_feed(l, fine, sizeof fine - 1, false), 0);
+        assert_int_equal(header_listener_feed(l, NULL, 0, true), 0);
         assert_null(header_listener_message(l));
         assert_true(header_listener_recall(l, fine, sizeof fine - 1));
     }
@@ -175,9 +175,9 @@ static void a_table_without_end_is_told(void **state)
 
     (void)state;
     assert_int_equal(r, 0);
-    assert_int_equal(header_listener_feed(l, update, sizeof update, 1), 0);
+    assert_int_equal(header_listener_feed(l, update, sizeof update, true), 0);
     for (; r == 0 && blocks < 100; blocks++)
-        r = header_listener_feed(l, field, 7 + 59869, 1);
+        r = header_listener_feed(l, field, 7 + 59869, true);
     assert_int_equal(r, -E2BIG);
     assert_int_equal(blocks, RELAY_HEADER_TABLE_BYTES_MAX / (59869 + 33) + 1);
     header_listener_free(l);
@@ -196,8 +196,8 @@ static void garbage_is_told(void **state)
     for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++) {
         struct header_listener *l = header_listener_new();
 
-        assert_int_equal(header_listener_feed(l, (const uint8_t *)blocks[i], strlen(blocks[i]), 1),
-                         -EBADMSG);
+        assert_int_equal(
+            header_listener_feed(l, (const uint8_t *)blocks[i], strlen(blocks[i]), true), -EBADMSG);
         header_listener_free(l);
     }
     header_listener_free(NULL);
@@ -211,9 +211,9 @@ static void a_block_must_end(void **state)
     assert_int_equal(header_listener_feed(l,
                                           (const uint8_t *)"\x40\x05"
                                                            "ab",
-                                          4, 0),
+                                          4, false),
                      0);
-    assert_int_equal(header_listener_feed(l, NULL, 0, 1), -EBADMSG);
+    assert_int_equal(header_listener_feed(l, NULL, 0, true), -EBADMSG);
     header_listener_free(l);
 }
 
@@ -233,9 +233,9 @@ static void a_list_without_end_is_told(void **state)
     value[sizeof value - 1] = '\0';
     h2_writer_init(&w);
     put_block(&w, &b, fields);
-    assert_int_equal(header_listener_feed(l, buffer_data(&b), buffer_len(&b), 0), 0);
+    assert_int_equal(header_listener_feed(l, buffer_data(&b), buffer_len(&b), false), 0);
     for (size_t i = 0; i < RELAY_HEADER_LIST_BYTES_MAX / 2000 && r == 0; i++)
-        r = header_listener_feed(l, &again, 1, 0);
+        r = header_listener_feed(l, &again, 1, false);
     assert_int_equal(r, -E2BIG);
     buffer_fini(&b);
     h2_writer_fini(&w);
@@ -268,9 +268,9 @@ static void the_largest_table_is_thawed(void **state)
 
     (void)state;
     assert_int_equal(header_listener_table_size(l, UINT32_MAX), 0);
-    assert_int_equal(header_listener_feed(l, update, sizeof update, 1), 0);
+    assert_int_equal(header_listener_feed(l, update, sizeof update, true), 0);
     l = frozen_and_thawed(l);
-    assert_int_equal(header_listener_feed(l, update, sizeof update, 1), 0);
+    assert_int_equal(header_listener_feed(l, update, sizeof update, true), 0);
     header_listener_free(l);
 }
 

@@ -118,12 +118,12 @@ static void long_blocks_are_not_kept_and_change_nothing(void **state)
 
 static void feed(struct header_listener *l, const uint8_t *bytes, size_t len)
 {
-    assert_int_equal(header_listener_feed(l, bytes, len, 0), 0);
+    assert_int_equal(header_listener_feed(l, bytes, len, false), 0);
 }
 
 static void finish(struct header_listener *l, int grpc_status)
 {
-    assert_int_equal(header_listener_feed(l, NULL, 0, 1), 0);
+    assert_int_equal(header_listener_feed(l, NULL, 0, true), 0);
     assert_int_equal(header_listener_fields(l)->grpc_status, grpc_status);
 }
 
@@ -162,7 +162,7 @@ static void what_follows_a_known_beginning_may_be_garbage(void **state)
     feed(l, (const uint8_t *)"\x88", 1);
     finish(l, -1);
     feed(l, (const uint8_t *)"\x88", 1);
-    assert_true(header_listener_feed(l, (const uint8_t *)"\x80", 1, 0) < 0);
+    assert_true(header_listener_feed(l, (const uint8_t *)"\x80", 1, false) < 0);
     header_listener_free(l);
 }
 

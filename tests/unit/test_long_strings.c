@@ -49,15 +49,15 @@ static int feed(struct header_listener *l, const struct buffer *b, size_t cut)
 
     for (size_t n; r == 0 && len > 0; at += n, len -= n) {
         n = cut < len ? cut : len;
-        r = header_listener_feed(l, at, n, 0);
+        r = header_listener_feed(l, at, n, false);
     }
-    return r < 0 ? r : header_listener_feed(l, (const uint8_t *)"", 0, 1);
+    return r < 0 ? r : header_listener_feed(l, (const uint8_t *)"", 0, true);
 }
 
 /* The newest entry of the table alone. */
 static int feed_newest(struct header_listener *l)
 {
-    return header_listener_feed(l, (const uint8_t *)"\xbe", 1, 1);
+    return header_listener_feed(l, (const uint8_t *)"\xbe", 1, true);
 }
 
 static const size_t CUTS[] = {1, 2, 3, 5, 1000, LONG_BYTES, SIZE_MAX};
@@ -71,7 +71,7 @@ static struct header_listener *listener_with_entry(void)
     assert_int_equal(header_listener_feed(l,
                                           (const uint8_t *)"\x40\x0bgrpc-status\x01"
                                                            "5",
-                                          15, 1),
+                                          15, true),
                      0);
     return l;
 }
@@ -120,7 +120,7 @@ static void one_that_is_too_large_for_the_table_leaves_it_empty(void **state)
         assert_int_equal(feed(l, &b, CUTS[i]), 0);
         assert_int_equal(feed_newest(l), 0);
         assert_int_equal(header_listener_fields(l)->grpc_status, 7);
-        assert_int_equal(header_listener_feed(l, (const uint8_t *)"\xbf", 1, 1), -EBADMSG);
+        assert_int_equal(header_listener_feed(l, (const uint8_t *)"\xbf", 1, true), -EBADMSG);
         header_listener_free(l);
         buffer_fini(&b);
     }
@@ -194,7 +194,7 @@ static void none_is_longer_than_a_block(void **state)
     buffer_fini(&b);
     header_listener_free(l);
     l = header_listener_new();
-    assert_int_equal(header_listener_feed(l, endless, sizeof endless, 0), -EBADMSG);
+    assert_int_equal(header_listener_feed(l, endless, sizeof endless, false), -EBADMSG);
     header_listener_free(l);
 }
 

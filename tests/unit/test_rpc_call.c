@@ -15,7 +15,7 @@ static struct rpc_call *start_large(struct rpc_channel *channel, const char *pat
     request.endpoint = calloc(1, bytes + 1);
     memset(request.endpoint, 'a', bytes);
     request.resource_name = (char *)"behind it";
-    call = rpc_channel_call(channel, path, &request.base, &v1beta1__empty__descriptor, 0,
+    call = rpc_channel_call(channel, path, &request.base, &v1beta1__empty__descriptor, false,
                             deadline_ms, &call_ops, result);
     free(request.endpoint);
     assert_non_null(call);

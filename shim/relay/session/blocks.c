@@ -58,7 +58,7 @@ int blocks_piece(struct session *s, enum session_end from, const uint8_t *body, 
 {
     struct session_side *side = &s->sides[from];
 
-    if (!side->listener || header_listener_feed(side->listener, body, len, 0) == 0)
+    if (!side->listener || header_listener_feed(side->listener, body, len, false) == 0)
         return 0;
     if (from == SESSION_CLIENT)
         return session_offend(s, FRAME_COMPRESSION_ERROR, "a header block that is not HPACK");
@@ -83,7 +83,7 @@ int blocks_end(struct session *s, enum session_end from)
     struct session_side *side = &s->sides[from];
 
     side->lane.in_block = false;
-    if (side->listener && header_listener_feed(side->listener, (const uint8_t *)"", 0, 1) < 0) {
+    if (side->listener && header_listener_feed(side->listener, (const uint8_t *)"", 0, true) < 0) {
         if (from == SESSION_CLIENT)
             return session_offend(s, FRAME_COMPRESSION_ERROR, "a header block that ends too early");
         give_up_listening(side);

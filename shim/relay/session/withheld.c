@@ -96,7 +96,7 @@ void withheld_pump(struct session *s, struct stream *st)
     buffer_fini(&st->queue);
     if (st->request_end == STREAM_ENDED) {
         session_must_queue(
-            s, frame_put_data(&session_lane_to(s, SESSION_RUNTIME)->inject, st->id, NULL, 0, 1));
+            s, frame_put_data(&session_lane_to(s, SESSION_RUNTIME)->inject, st->id, NULL, 0, true));
         stream_has_ended(st, STREAM_END_SENT);
     }
     if (st->kind == STREAM_PARKED && !withheld_frame(s, st))
