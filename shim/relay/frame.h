@@ -77,7 +77,7 @@ static inline void frame_head_read(const uint8_t *bytes, struct frame_head *out)
     out->length = frame_read_u32(bytes) >> 8;
     out->type = bytes[3];
     out->flags = bytes[4];
-    out->stream_id = frame_read_u32(bytes + 5) & 0x7fffffff;
+    out->stream_id = frame_read_u32(bytes + 5) & FRAME_STREAM_ID_MAX;
 }
 
 /* Append one whole frame to `out`. 0 or -ENOMEM, then `out` is as before. */

@@ -117,7 +117,7 @@ static int lane_state(const struct ice *ice, struct lane *l)
     U64(ice, l->data_passed);
     NUMBER(ice, l->stream_passed, FRAME_STREAM_ID_MAX);
     BOOL(ice, l->stepwise);
-    NUMBER(ice, l->head.length, 0xffffff);
+    NUMBER(ice, l->head.length, FRAME_BYTES_MAX);
     NUMBER(ice, l->head.type, 0xff);
     NUMBER(ice, l->head.flags, 0xff);
     NUMBER(ice, l->head.stream_id, FRAME_STREAM_ID_MAX);
@@ -357,7 +357,7 @@ int session_freeze(struct session *s, struct buffer *out)
     frozen_put(&w, frozen_format(SESSION_FORMAT));
     if (session_state(&ice, s) < 0)
         w.no_memory = true;
-    frozen_put(&w, crc32(0, buffer_data(out) + begin, (uInt)(buffer_len(out) - begin)));
+    frozen_put(&w, crc32_z(0, buffer_data(out) + begin, buffer_len(out) - begin));
     return w.no_memory ? -ENOMEM : 0;
 }
 
@@ -369,7 +369,7 @@ static bool is_intact(const uint8_t *state, size_t len)
         return false;
     sum = (struct frozen_reader){.at = state + len - SUM_BYTES, .left = SUM_BYTES};
     return frozen_take(&head) == frozen_format(SESSION_FORMAT) &&
-           frozen_take(&sum) == crc32(0, state, (uInt)(len - SUM_BYTES));
+           frozen_take(&sum) == crc32_z(0, state, len - SUM_BYTES);
 }
 
 int session_thaw(const uint8_t *state, size_t len, const struct session_ops *ops, void *user,
