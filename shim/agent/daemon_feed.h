@@ -22,7 +22,8 @@ struct daemon_feed_ops {
     void (*lost)(void *user);
 };
 
-/* Calls at once; all is told from the loop. `path` is copied, `ops` and `user` are borrowed. */
+/* Calls at once; all is told from the loop. `path` is copied, `ops` and `user` are borrowed until
+ * daemon_feed_stop(). */
 struct daemon_feed *daemon_feed_start(uv_loop_t *loop, const char *path,
                                       const struct daemon_feed_ops *ops, void *user);
 /* No callback follows. Accepts NULL. */

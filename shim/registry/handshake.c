@@ -48,7 +48,7 @@ struct handshake {
 
 static void on_dial(uv_timer_t *timer);
 
-/* Each is entered from its left neighbour, WAITING from any. */
+/* Each is entered from its left neighbour, WAITING from any, DONE from ASKED, too. */
 static void set_state(struct handshake *h, enum handshake_state state)
 {
     assert(state == HANDSHAKE_WAITING || state == h->state + 1 ||

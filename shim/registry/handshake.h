@@ -8,7 +8,8 @@
  *        └─────────────────┴──── failed, or was refused ◀───────┘
  *
  * WAITING waits for its timer, ASKING for GetInfo, ASKED for the owner, NOTIFYING for the plugin to
- * take NotifyRegistrationStatus, DONE for nothing. Each try has a connection of its own.
+ * take NotifyRegistrationStatus, DONE for nothing. handshake_leave() goes from ASKED to DONE at once,
+ * handshake_anew() from DONE to WAITING. Each try has a connection of its own.
  *
  * A plugin that does not listen yet is dialled again after some ms; one that has said something
  * that does not do, or nothing in time, after half a second. Both pauses are doubled, up to half a
@@ -55,13 +56,14 @@ struct handshake *handshake_start(uv_loop_t *loop, const char *path, int file,
 /* Whether nobody listens on it: for half a second, or on one that is registered now. */
 bool handshake_is_dead(const struct handshake *handshake);
 
-/* One that was registered is not any more: it is asked again, once somebody listens. */
+/* One that is DONE is not registered any more: it is asked again, once somebody listens. */
 void handshake_anew(struct handshake *handshake);
 
-/* NULL: it is registered. Else why not (copied): the plugin is told, and asked again later. */
+/* Of one that is ASKED. NULL: it is registered. Else why not (copied): the plugin is told, and asked
+ * again later. */
 void handshake_answer(struct handshake *handshake, const char *error);
 
-/* It is told nothing by us, and not asked again: the kubelet does that. */
+/* The same; it is told nothing by us, and not asked again: the kubelet does that. */
 void handshake_leave(struct handshake *handshake);
 
 /* No callback follows. Frees it, in a later turn of the loop. Accepts NULL. */

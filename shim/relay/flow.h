@@ -13,8 +13,8 @@
  *            that is pending has been sent
  *
  * A positive surplus is paid back by swallowing that much of the runtime's WINDOW_UPDATEs; a
- * negative one, which nobody else would ever pay, by a WINDOW_UPDATE of our own. The identity is
- * asserted in flow_check().
+ * negative one, which nobody else would ever pay, by a WINDOW_UPDATE of our own. flow_check() says
+ * whether the identity holds.
  */
 #ifndef SHIM_RELAY_FLOW_H
 #define SHIM_RELAY_FLOW_H
@@ -65,7 +65,8 @@ uint32_t flow_owed(const struct flow *f);
  * more. */
 uint32_t flow_lag(const struct flow *f);
 
-/* Whether the sums hold; for assertions and tests. */
+/* Whether it does: asserted after each credit, and asked of a ledger that was read
+ * (session/freeze.c). */
 bool flow_check(const struct flow *f);
 
 #endif

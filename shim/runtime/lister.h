@@ -47,7 +47,7 @@
 struct lister;
 
 enum lister_finding {
-    LISTER_UNKNOWN, /* the runtime did not answer */
+    LISTER_UNKNOWN, /* it was not asked, or did not answer */
     LISTER_GONE,    /* no such container */
     LISTER_STOPPED, /* it is there, and does not run */
     LISTER_RUNNING, /* created or running */
@@ -102,6 +102,7 @@ struct lister_state {
     char failing[LISTER_FAILING_BYTES_MAX];
     uint64_t failing_ms;
 };
+/* A copy. */
 void lister_look(const struct lister *lister, struct lister_state *out);
 
 /* Ends without further callbacks, frees, then runs `done` from the loop. */
