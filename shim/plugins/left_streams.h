@@ -49,8 +49,8 @@ void left_streams_free(struct left_streams *left);
 bool left_streams_end(struct left_streams *left, const char *path);
 
 /* The stream of a call, of which a list has come, is to be left to the next process. 0 and *name,
- * under which it is kept and which the caller frees; or a negative errno: it is not, as if its path
- * does not fit a name. -EAGAIN: it may be, if it is tried again (fd_store.h). */
+ * under which it is kept and which the caller frees; or a negative errno: it is not, such as where
+ * its path does not fit a name. -EAGAIN: it may be, if it is tried again (fd_store.h). */
 int left_streams_put(struct left_streams *left, const char *path, const struct rpc_call *call,
                      char **name) __attribute__((warn_unused_result));
 /* It is not to be left any more. The connection is ended by shutdown(2) before. */

@@ -611,7 +611,8 @@ void plugin_clients_open(struct plugin_clients *clients, uint64_t endpoint, cons
     uv_timer_start(&client->timer, on_dial, 0, 0);
 }
 
-/* Its calls end without a callback. One that is left to nobody ends for the plugin, too. */
+/* Its calls end without a callback. Of a connection that was to be left the service manager has a
+ * copy: without shutdown(2) the plugin would not see its end. */
 static void close_channel(const struct plugin_client *client, struct rpc_channel *channel)
 {
     int fd = client->left && channel ? rpc_channel_fd(channel) : -1;
@@ -655,7 +656,7 @@ static void on_outdated(uv_timer_t *timer)
         on_leave(timer);
 }
 
-/* Whether somebody is at its socket, whom its stream is for. */
+/* Later it looks whether anybody is at its socket, for whom its stream would be. */
 static void look_later(struct plugin_client *client)
 {
     uv_timer_start(&client->timer, on_outdated, OUTDATED_MS, 0);

@@ -123,7 +123,7 @@ void journal_add_read(struct journal *j)
         &(struct event_head){.kind = kind_of(read_from(j), false), .len = (uint32_t)read_len(j)});
 }
 
-/* How far that went. */
+/* Where they end. */
 static uint8_t *put_bytes(uint8_t *at, const void *bytes, size_t len)
 {
     if (len > 0)

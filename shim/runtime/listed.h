@@ -30,7 +30,8 @@ void listed_fini(struct listed *listed);
 #define LISTED_PAIR_BYTES 160
 
 /* What a list, either of those messages, takes in memory at most, with what listed_init() makes of
- * it; as far as that is for whoever makes pods to say. */
+ * it, counted as far as whoever makes pods can make it large: labels, annotations and their
+ * texts. */
 size_t listed_bytes(const ProtobufCMessage *list);
 
 /* Puts the items of a list, in either of those messages, behind those of another such one, whose
