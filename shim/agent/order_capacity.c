@@ -53,7 +53,7 @@ static void patch_capacity(struct run *run, const char *seen)
     node_path(run, &query);
     query_segment(&query, "status");
     run_ask_json(run, "PATCH", &query, "application/json-patch+json", patch,
-                 "its names are no text", &ops);
+                 "its names are not UTF-8", &ops);
 }
 
 static void on_node(void *user, const struct api_result *result)

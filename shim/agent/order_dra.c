@@ -42,7 +42,7 @@ void run_wipe_slices(struct run *run)
     query_segment(&query, "resourceslices");
     query_add(&query, "fieldSelector", selector);
     if (strpbrk(driver, ",=\\")) /* it would select something else */
-        run_end(run, AGENT__V1__OUTCOME__REFUSED, "the driver's name is none", 0);
+        run_end(run, AGENT__V1__OUTCOME__REFUSED, "that is no driver's name", 0);
     else if (!run_too_long(run, &query))
         run_ask(run, "DELETE", &query, "application/json",
                 "{\"kind\":\"DeleteOptions\",\"apiVersion\":\"v1\"}", &ops);

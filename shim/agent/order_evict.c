@@ -47,7 +47,7 @@ static void send_json(struct run *run, const char *method, const char *sub, cons
     struct query query;
 
     pod_path(run, &query, sub);
-    run_ask_json(run, method, &query, type, json, "its words are no text", ops);
+    run_ask_json(run, method, &query, type, json, "its words are not UTF-8", ops);
 }
 
 /* ---- its condition ---- */
@@ -261,7 +261,7 @@ void run_evict_pod(struct run *run)
     query_segment(&query, "pods");
     query_add(&query, "fieldSelector", selector);
     if (strpbrk(what->name, ",=\\")) /* it would select something else */
-        run_end(run, AGENT__V1__OUTCOME__REFUSED, "the pod's name is none", 0);
+        run_end(run, AGENT__V1__OUTCOME__REFUSED, "that is no pod's name", 0);
     else if (!run_too_long(run, &query))
         run_ask(run, "GET", &query, NULL, NULL, &ops);
     free(selector);

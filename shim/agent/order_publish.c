@@ -102,7 +102,7 @@ static void send_json(struct run *run, const char *method, const char *name, con
     struct query query;
 
     slices_path(run, &query, name);
-    run_ask_json(run, method, &query, type, body, "its names are no text", ops);
+    run_ask_json(run, method, &query, type, body, "its names are not UTF-8", ops);
 }
 
 /* ---- what is wanted ---- */
@@ -232,7 +232,7 @@ static void on_slice(void *user, const struct api_result *result)
     } else if (!version) {
         run_end(run, AGENT__V1__OUTCOME__AGAIN, "the slice that was answered is none", 0);
     } else if (!wanted) {
-        run_end(run, AGENT__V1__OUTCOME__REFUSED, "its names are no text", 0);
+        run_end(run, AGENT__V1__OUTCOME__REFUSED, "its names are not UTF-8", 0);
     } else {
         slice_json_keep_times(wanted, devices);
         patch(run, version, wanted);
@@ -390,14 +390,14 @@ static const char *wrong(const struct run *run)
     const Agent__V1__PublishPool *what = run->order->publish_pool;
 
     if (!*what->driver || strpbrk(what->driver, ",=\\")) /* it would select something else */
-        return "the driver's name is none";
+        return "that is no driver's name";
     if (what->n_slices > POOL_SLICES_MAX)
         return "there are too many slices";
     for (size_t i = 0; i < what->n_slices; i++) {
         json_t *devices = wanted_devices(run, i);
 
         if (!devices)
-            return "its names are no text";
+            return "its names are not UTF-8";
         json_decref(devices);
     }
     return NULL;

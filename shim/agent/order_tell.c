@@ -29,8 +29,8 @@ static void make_event(struct run *run)
 
     event_path(run, &query);
     run_ask_json(run, "POST", &query, "application/json",
-                 tell_new(run->order->tell, run->orders->node, run->event), "its words are no text",
-                 &ops);
+                 tell_new(run->order->tell, run->orders->node, run->event),
+                 "its words are not UTF-8", &ops);
 }
 
 /* The server has forgotten it: Events last an hour. */
@@ -61,7 +61,7 @@ static void count_event(struct run *run, const struct spam_event *event)
     event_path(run, &query);
     query_segment(&query, event->name);
     run_ask_json(run, "PATCH", &query, "application/merge-patch+json",
-                 tell_again(run->order->tell, event->count + 1), "its words are no text", &ops);
+                 tell_again(run->order->tell, event->count + 1), "its words are not UTF-8", &ops);
 }
 
 /* What is too much is left out, and nobody is to try again. */

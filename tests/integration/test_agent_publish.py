@@ -242,9 +242,9 @@ def test_what_will_not_work_is_refused(server, feed):
 
     server.fault(Fault(status=403), method="POST")
     refused(feed.order(publish_pool=pool([["a"]])), "403")
-    refused(feed.order(publish_pool=pool([["a"]], driver="x,spec.nodeName=y")), "name is none")
+    refused(feed.order(publish_pool=pool([["a"]], driver="x,spec.nodeName=y")), "no driver's name")
     broken = proto.PublishPool(driver=DRIVER, pool=POOL, slices=[b"\xff"])
-    refused(feed.order(publish_pool=broken), "no text")
+    refused(feed.order(publish_pool=broken), "not UTF-8")
     assert there(server) == {}
 
 
