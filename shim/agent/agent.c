@@ -24,6 +24,7 @@
 _Static_assert(KINDS < CONNECTIONS_MAX, "orders would wait for a watch to end");
 /* The credentials may come, or name another node, while nobody knows whose node this is. */
 #define NODE_AGAIN_MS 5000
+
 /* One kind of objects, watched. */
 struct watched {
     struct agent *agent;

@@ -18,9 +18,11 @@
 #include "shim/agent/limits.h"
 
 enum json_split {
-    JSON_SPLIT_VALUES, /* objects one after the other, with or without space between them */
-    JSON_SPLIT_LIST, /* one object, whose "items" are given one by one, and then the rest of it with
-                        * none, as if the list were empty */
+    /* Objects one after the other, with or without space between them. */
+    JSON_SPLIT_VALUES,
+    /* One object, whose "items" are given one by one, and then the rest of it with none, as if the
+     * list were empty. */
+    JSON_SPLIT_LIST,
 };
 
 struct json_splitter {

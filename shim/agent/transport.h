@@ -37,8 +37,8 @@ struct transport_call {
     const char *path;                /* with its query; from '/' on */
     const char *content_type, *body; /* NULL: none */
     uint64_t timeout_ms;             /* until it must be over; 0: it need not end */
-    unsigned
-        silence_s; /* without a byte of an answer, after which it is over; 0: it may be silent */
+    /* Without a byte of an answer, after which it is over; 0: it may be silent. */
+    unsigned silence_s;
 };
 
 /* What the server's clock showed, in milliseconds since 1970, when boot_now_ms() was 0: by the Date

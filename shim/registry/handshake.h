@@ -8,8 +8,8 @@
  *        └─────────────────┴──── failed, or was refused ◀───────┘
  *
  * WAITING waits for its timer, ASKING for GetInfo, ASKED for the owner, NOTIFYING for the plugin to
- * take NotifyRegistrationStatus, DONE for nothing. handshake_leave() goes from ASKED to DONE at once,
- * handshake_anew() from DONE to WAITING. Each try has a connection of its own.
+ * take NotifyRegistrationStatus, DONE for nothing. handshake_leave() goes from ASKED to DONE at
+ * once, handshake_anew() from DONE to WAITING. Each try has a connection of its own.
  *
  * A plugin that does not listen yet is dialled again after some ms; one that has said something
  * that does not do, or nothing in time, after half a second. Both pauses are doubled, up to half a
@@ -59,8 +59,8 @@ bool handshake_is_dead(const struct handshake *handshake);
 /* One that is DONE is not registered any more: it is asked again, once somebody listens. */
 void handshake_anew(struct handshake *handshake);
 
-/* Of one that is ASKED. NULL: it is registered. Else why not (copied): the plugin is told, and asked
- * again later. */
+/* Of one that is ASKED. NULL: it is registered. Else why not (copied): the plugin is told, and
+ * asked again later. */
 void handshake_answer(struct handshake *handshake, const char *error);
 
 /* The same; it is told nothing by us, and not asked again: the kubelet does that. */

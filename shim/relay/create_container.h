@@ -2,11 +2,11 @@
  * A CreateContainer request, read; and the fragment that gives it device runtime options.
  *
  * The request is decoded only to read, and only what is wanted of it (cri-proto/create_v1.proto).
- * What is put in is a second, partial CreateContainerRequest
- * in front of the caller's own bytes: protobuf merges the two (repeated fields are appended, so the
- * plugin's envs, mounts and devices come first and the pod's later env wins in the runtime; of map
- * entries with one key the later, the caller's, wins), which is what the kubelet does with a
- * plugin's answer, and unknown fields survive.
+ * What is put in is a second, partial CreateContainerRequest in front of the caller's own bytes:
+ * protobuf merges the two (repeated fields are appended, so the plugin's envs, mounts and devices
+ * come first and the pod's later env wins in the runtime; of map entries with one key the later,
+ * the caller's, wins), which is what the kubelet does with a plugin's answer, and unknown fields
+ * survive.
  */
 #ifndef SHIM_RELAY_CREATE_CONTAINER_H
 #define SHIM_RELAY_CREATE_CONTAINER_H

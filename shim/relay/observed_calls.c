@@ -19,8 +19,8 @@ struct observed {
     const char *id;            /* what is stopped or removed, or the pod's uid, */
     const char *pod_namespace; /* and of a sandbox that is run these */
     const char *pod_name;
-    struct devicemgr_annotation
-        annotations[ANNOTATIONS_LEN]; /* likewise, those of ANNOTATIONS; owned */
+    /* Likewise, those of ANNOTATIONS; owned. */
+    struct devicemgr_annotation annotations[ANNOTATIONS_LEN];
     size_t annotations_len;
     char texts[]; /* the three above */
 };

@@ -313,8 +313,7 @@ static void refuse_fatal(struct session *session, struct session_call *call)
 {
     static const char words[] =
         "CreateContainer: cri-device-shim has crashed or hung three times within a minute while it "
-        "was "
-        "deciding this request; it is refused for five minutes: please report it";
+        "was deciding this request; it is refused for five minutes: please report it";
 
     log_error("%s", words);
     session_refuse(session, call, RPC_UNAVAILABLE, words);

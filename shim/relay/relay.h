@@ -29,8 +29,8 @@ struct relay_counts {
  * Relays to `runtime_path` whoever connects: to `listen_path` once relay_listen() has made it, or
  * to `fd` if that is not negative (a listening socket from the service manager, then owned by the
  * relay). A socket that it makes is kept in `store` (NULL: there is none), and gone on with from
- * there. With `tally` calls are counted one by one. The paths, `store` and `calls` are
- * borrowed until the relay has stopped.
+ * there. With `tally` calls are counted one by one. The paths, `store` and `calls` are borrowed
+ * until the relay has stopped.
  */
 struct relay *relay_start(uv_loop_t *loop, const char *listen_path, int fd, struct fd_store *store,
                           const char *runtime_path, struct calls *calls, bool tally);

@@ -14,8 +14,7 @@
  *
  * Of a process that is no kubelet by its name Version is observed, and after Version{version: ""}
  * its lists, until it is clear that it relists as a kubelet does, which is logged once for each
- * name.
- * So it is with a process of another pid namespace, which has no name here.
+ * name. So it is with a process of another pid namespace, which has no name here.
  */
 #ifndef SHIM_RELAY_RELISTS_H
 #define SHIM_RELAY_RELISTS_H

@@ -173,8 +173,8 @@ void stream_tell(struct session *s, struct stream *st);
 /* The call is over for the owner, who is told so if it knows of it. */
 void stream_untell(struct session *s, struct stream *st);
 
-/* Another owner comes, who knows nothing yet: of a call that waits for a decision it is told as of a
- * new one, of another that was told by regained(). */
+/* Another owner comes, who knows nothing yet: of a call that waits for a decision it is told as of
+ * a new one, of another that was told by regained(). */
 void stream_forget_owner(struct stream *st);
 void stream_regain(struct session *s, struct stream *st);
 
