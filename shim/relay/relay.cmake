@@ -28,7 +28,7 @@ add_library(shim_relay STATIC
     ${CMAKE_CURRENT_LIST_DIR}/flow.c
     ${CMAKE_CURRENT_LIST_DIR}/frame.c
     ${CMAKE_CURRENT_LIST_DIR}/frozen.c
-    ${CMAKE_CURRENT_LIST_DIR}/header_block.c
+    ${CMAKE_CURRENT_LIST_DIR}/header_listener.c
     ${CMAKE_CURRENT_LIST_DIR}/header_memo.c
     ${CMAKE_CURRENT_LIST_DIR}/journal.c
     ${CMAKE_CURRENT_LIST_DIR}/journal_move.c

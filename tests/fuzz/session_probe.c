@@ -24,7 +24,7 @@ static unsigned feeds;
 #undef RELAY_RESPONSE_BYTES_MAX
 #define RELAY_RESPONSE_BYTES_MAX 3000
 
-#include "shim/relay/header_block.h"
+#include "shim/relay/header_listener.h"
 
 /* What the session looks up, it looks up by these fields. */
 static const struct header_fields *watch_fields(const struct header_listener *l)

@@ -12,7 +12,7 @@
 #include <cmocka.h>
 #include <nghttp2/nghttp2.h>
 
-#include "shim/relay/header_block.h"
+#include "shim/relay/header_listener.h"
 #include "shim/relay/header_memo.h"
 
 #define FIELDS_MAX 6

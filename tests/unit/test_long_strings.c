@@ -11,7 +11,7 @@
 #include <cmocka.h>
 
 #include "shim/relay/buffer.h"
-#include "shim/relay/header_block.h"
+#include "shim/relay/header_listener.h"
 #include "shim/relay/limits.h"
 #include "shim/relay/long_strings.h"
 

@@ -1,6 +1,6 @@
 /*
  * Header blocks as they pass, HEADERS with their CONTINUATIONs, of both ends: to the listeners
- * (header_block.h), and what a block says to whom it concerns.
+ * (header_listener.h), and what a block says to whom it concerns.
  */
 #ifndef SHIM_RELAY_SESSION_BLOCKS_H
 #define SHIM_RELAY_SESSION_BLOCKS_H

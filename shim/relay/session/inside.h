@@ -29,7 +29,7 @@
 #include <stdint.h>
 
 #include "shim/relay/frame.h"
-#include "shim/relay/header_block.h"
+#include "shim/relay/header_listener.h"
 #include "shim/relay/lane.h"
 #include "shim/relay/session.h"
 #include "shim/relay/session/late_acks.h"

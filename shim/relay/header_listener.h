@@ -4,8 +4,8 @@
  * The blocks themselves are forwarded verbatim; the listener sees them in pieces of any size and
  * keeps its dynamic table in step with the two ends, whose table size changes it follows.
  */
-#ifndef SHIM_RELAY_HEADER_BLOCK_H
-#define SHIM_RELAY_HEADER_BLOCK_H
+#ifndef SHIM_RELAY_HEADER_LISTENER_H
+#define SHIM_RELAY_HEADER_LISTENER_H
 
 #include <stdbool.h>
 #include <stddef.h>

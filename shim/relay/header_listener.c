@@ -1,4 +1,4 @@
-#include "shim/relay/header_block.h"
+#include "shim/relay/header_listener.h"
 
 #include <assert.h>
 #include <errno.h>

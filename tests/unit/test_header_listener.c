@@ -1,4 +1,4 @@
-/* shim/relay/header_block.c: what a listener learns of blocks cut anywhere. */
+/* shim/relay/header_listener.c: what a listener learns of blocks cut anywhere. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -13,7 +13,7 @@
 
 #include "h2_script.h"
 #include "shim/relay/frame.h"
-#include "shim/relay/header_block.h"
+#include "shim/relay/header_listener.h"
 #include "shim/relay/limits.h"
 
 /* A block without its frame head. */
