@@ -11,7 +11,7 @@
 #include "shim/bridge/kept_inside.h"
 #include "shim/bridge/limits.h"
 #include "shim/log.h"
-#include "shim/rpc/listen.h"
+#include "shim/rpc/unix_socket.h"
 
 /* Of the process, whichever servers they are of. */
 static LIST_HEAD(, kept_connection) all = LIST_HEAD_INITIALIZER(all);

@@ -14,8 +14,7 @@
 #include "shim/bridge/limits.h"
 #include "shim/log.h"
 #include "shim/must.h"
-#include "shim/rpc/connect.h"
-#include "shim/rpc/listen.h"
+#include "shim/rpc/unix_socket.h"
 
 enum registration_state {
     REGISTRATION_ABSENT,

@@ -12,8 +12,8 @@
 #include "cri-proto/methods.h"
 #include "shim/must.h"
 #include "shim/plugins/limits.h"
-#include "shim/rpc/listen.h"
 #include "shim/rpc/message.h"
+#include "shim/rpc/unix_socket.h"
 
 /* Its name is "plugin/STREAM/WHEN/PATH": there may be several of one plugin. */
 #define STORED "plugin/"

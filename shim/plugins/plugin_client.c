@@ -19,10 +19,10 @@
 #include "shim/plugins/limits.h"
 #include "shim/plugins/plugin_socket.h"
 #include "shim/program.h"
-#include "shim/rpc/listen.h"
 #include "shim/rpc/message.h"
 #include "shim/rpc/numbered.h"
 #include "shim/rpc/rpc.h"
+#include "shim/rpc/unix_socket.h"
 #include "shim/stopping.h"
 
 #define REASON_BYTES_MAX (RPC_STATUS_TEXT_BYTES_MAX + 256)

@@ -7,8 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "shim/rpc/connect.h"
-#include "shim/rpc/listen.h"
+#include "shim/rpc/unix_socket.h"
 
 /* NULL, or what is wrong with the file. What a symlink points to may be another's. */
 static const char *check_file(const struct stat *st, uid_t uid)

@@ -13,10 +13,9 @@
 #include "shim/log.h"
 #include "shim/must.h"
 #include "shim/registry/limits.h"
-#include "shim/rpc/connect.h"
-#include "shim/rpc/listen.h"
 #include "shim/rpc/message.h"
 #include "shim/rpc/rpc.h"
+#include "shim/rpc/unix_socket.h"
 
 #define WORDS_BYTES_MAX (RPC_STATUS_TEXT_BYTES_MAX + 64)
 

@@ -10,9 +10,8 @@
 #include "shim/relay/connection_inside.h"
 #include "shim/relay/limits.h"
 #include "shim/relay/replay.h"
-#include "shim/rpc/connect.h"
-#include "shim/rpc/listen.h"
 #include "shim/rpc/rpc.h"
+#include "shim/rpc/unix_socket.h"
 
 static struct connection *connection_new(const struct connection_world *world)
 {

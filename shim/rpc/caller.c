@@ -5,7 +5,7 @@
 
 #include "shim/log.h"
 #include "shim/rpc/incoming.h"
-#include "shim/rpc/listen.h"
+#include "shim/rpc/unix_socket.h"
 
 static struct caller *caller_of(struct link *link)
 {

@@ -5,7 +5,7 @@
 #include <unistd.h>
 
 #include "shim/rpc/call.h"
-#include "shim/rpc/listen.h"
+#include "shim/rpc/unix_socket.h"
 
 static struct rpc_channel *channel_of(struct link *link)
 {

@@ -11,8 +11,7 @@
 #include <unistd.h>
 
 #include "shim/directory.h"
-#include "shim/rpc/connect.h"
-#include "shim/rpc/listen.h"
+#include "shim/rpc/unix_socket.h"
 
 #define SOCKET_MODE 0600
 #define BELOW_MODE 0750
@@ -112,8 +111,8 @@ int socket_file_make(struct socket_file *file, int *fd_out)
     dir = open_directory(file);
     if (dir < 0)
         return dir;
-    err = file->below ? listen_unix_at(dir, file->name, SOCKET_MODE, &fd)
-                      : listen_unix(file->path, SOCKET_MODE, &fd);
+    err = file->below ? unix_listen_at(dir, file->name, SOCKET_MODE, &fd)
+                      : unix_listen(file->path, SOCKET_MODE, &fd);
     if (!err && fstatat(dir, file->name, &st, AT_SYMLINK_NOFOLLOW) < 0) {
         err = -errno;
         close(fd);

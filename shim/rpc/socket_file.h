@@ -45,7 +45,7 @@ void socket_file_fini(struct socket_file *file);
 const char *socket_file_path(const struct socket_file *file);
 
 /* Makes the directory where that is ours to do, and the file (mode 0600), and listens: see
- * listen_unix(). Besides its errors -ELOOP or -ENOTDIR: `below` is no directory. */
+ * unix_listen(). Besides its errors -ELOOP or -ENOTDIR: `below` is no directory. */
 int socket_file_make(struct socket_file *file, int *fd_out) __attribute__((warn_unused_result));
 
 /* `fd` listens already and was bound to this path: takes the file for ours if who connects to it

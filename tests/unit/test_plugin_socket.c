@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "shim/plugins/plugin_socket.h"
-#include "shim/rpc/listen.h"
+#include "shim/rpc/unix_socket.h"
 
 #define OTHER_UID 1234
 
@@ -58,8 +58,8 @@ static int setup(void **state)
     f->world = world_new();
     snprintf(f->path, sizeof f->path, "%s/gpu.sock", f->world->dir);
     snprintf(f->other, sizeof f->other, "%s/other.sock", f->world->dir);
-    assert_int_equal(listen_unix(f->path, 0600, &f->served), 0);
-    assert_int_equal(listen_unix(f->other, 0600, &f->others), 0);
+    assert_int_equal(unix_listen(f->path, 0600, &f->served), 0);
+    assert_int_equal(unix_listen(f->other, 0600, &f->others), 0);
     looked = f;
     on_looked = NULL;
     *state = f;
@@ -133,7 +133,7 @@ static void comes_to_what_it_looked_at(void **state)
 
         /* A new socket for each, since its name is gone afterwards. */
         unlink(f->path);
-        assert_int_equal(listen_unix(f->path, 0600, &each.served), 0);
+        assert_int_equal(unix_listen(f->path, 0600, &each.served), 0);
         on_looked = swaps[i];
         fd = dial(f, getuid(), &wrong);
         assert_null(on_looked);

@@ -17,7 +17,7 @@
 
 #include "shim/log.h"
 #include "shim/rpc/acceptor.h"
-#include "shim/rpc/listen.h"
+#include "shim/rpc/unix_socket.h"
 #include "under_valgrind.h"
 
 #define GUARD_S 20
@@ -84,7 +84,7 @@ static int set_up(void **state)
     snprintf(w->dir, sizeof w->dir, "/tmp/acceptor-XXXXXX");
     assert_non_null(mkdtemp(w->dir));
     snprintf(w->path, sizeof w->path, "%s/socket", w->dir);
-    assert_int_equal(listen_unix(w->path, 0600, &fd), 0);
+    assert_int_equal(unix_listen(w->path, 0600, &fd), 0);
     uv_loop_init(&w->loop);
     uv_timer_init(&w->loop, &w->tick);
     w->tick.data = w;

@@ -1,4 +1,4 @@
-/* shim/rpc/connect.c: by path, and by an opened file. */
+/* shim/rpc/unix_socket.c: connecting, by path and by an opened file. */
 #include "tests/unit/test_wait.h"
 
 #include <errno.h>
@@ -7,8 +7,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "shim/rpc/connect.h"
-#include "shim/rpc/listen.h"
+#include "shim/rpc/unix_socket.h"
 
 struct fixture {
     struct world *world;
@@ -22,7 +21,7 @@ static int setup(void **state)
 
     f->world = world_new();
     snprintf(f->path, sizeof f->path, "%s/a.sock", f->world->dir);
-    assert_int_equal(listen_unix(f->path, 0600, &f->listener), 0);
+    assert_int_equal(unix_listen(f->path, 0600, &f->listener), 0);
     *state = f;
     return 0;
 }

@@ -5,7 +5,7 @@
 #include <unistd.h>
 
 #include "shim/rpc/caller.h"
-#include "shim/rpc/listen.h"
+#include "shim/rpc/unix_socket.h"
 
 static int count_fds(void)
 {
@@ -295,7 +295,7 @@ void raw_listen(struct raw *raw, struct world *world)
     uv_pipe_init(&world->loop, &raw->listener, 0);
     raw->listener.data = raw;
     raw->listening = true;
-    assert_int_equal(listen_unix(world->path, 0600, &fd), 0);
+    assert_int_equal(unix_listen(world->path, 0600, &fd), 0);
     assert_int_equal(uv_pipe_open(&raw->listener, fd), 0);
     assert_int_equal(uv_listen((uv_stream_t *)&raw->listener, 8, raw_connection), 0);
 }

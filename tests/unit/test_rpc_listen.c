@@ -1,4 +1,4 @@
-/* shim/rpc/listen.c: sockets by path. */
+/* shim/rpc/unix_socket.c: listening, and who is at the other end. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -15,7 +15,7 @@
 
 #include <cmocka.h>
 
-#include "shim/rpc/listen.h"
+#include "shim/rpc/unix_socket.h"
 
 static char dir[] = "/tmp/test-rpc-listen-XXXXXX";
 static char path[sizeof dir + 8];
@@ -61,13 +61,13 @@ static void listens_with_the_mode(void **state)
 
     (void)state;
     for (size_t i = 0; i < sizeof modes / sizeof *modes; i++) {
-        assert_int_equal(listen_unix(path, modes[i], &fd), 0);
+        assert_int_equal(unix_listen(path, modes[i], &fd), 0);
         assert_int_equal(stat(path, &st), 0);
         assert_int_equal(st.st_mode & 07777, modes[i]);
         close(fd);
     }
     umask(022);
-    assert_int_equal(listen_unix(path, 0666, &fd), 0);
+    assert_int_equal(unix_listen(path, 0666, &fd), 0);
     assert_int_equal(stat(path, &st), 0);
     assert_int_equal(st.st_mode & 07777, 0644);
     close(fd);
@@ -79,7 +79,7 @@ static void gives_a_non_blocking_descriptor_closed_on_exec(void **state)
     int fd;
 
     (void)state;
-    assert_int_equal(listen_unix(path, 0600, &fd), 0);
+    assert_int_equal(unix_listen(path, 0600, &fd), 0);
     assert_true(fcntl(fd, F_GETFL) & O_NONBLOCK);
     assert_true(fcntl(fd, F_GETFD) & FD_CLOEXEC);
     close(fd);
@@ -91,7 +91,7 @@ static void tells_the_peer_on_both_sides(void **state)
     int fd, client, served;
 
     (void)state;
-    assert_int_equal(listen_unix(path, 0600, &fd), 0);
+    assert_int_equal(unix_listen(path, 0600, &fd), 0);
     client = connect_to(path);
     assert_true(client >= 0);
     served = accept(fd, NULL, NULL);
@@ -111,10 +111,10 @@ static void replaces_a_stale_socket(void **state)
     int fd;
 
     (void)state;
-    assert_int_equal(listen_unix(path, 0600, &fd), 0);
+    assert_int_equal(unix_listen(path, 0600, &fd), 0);
     close(fd);
     assert_int_equal(access(path, F_OK), 0);
-    assert_int_equal(listen_unix(path, 0600, &fd), 0);
+    assert_int_equal(unix_listen(path, 0600, &fd), 0);
     close(fd);
 }
 
@@ -123,8 +123,8 @@ static void leaves_a_served_socket_alone(void **state)
     int fd, second = -7, client;
 
     (void)state;
-    assert_int_equal(listen_unix(path, 0600, &fd), 0);
-    assert_int_equal(listen_unix(path, 0600, &second), -EADDRINUSE);
+    assert_int_equal(unix_listen(path, 0600, &fd), 0);
+    assert_int_equal(unix_listen(path, 0600, &second), -EADDRINUSE);
     assert_int_equal(second, -7);
     client = connect_to(path);
     assert_true(client >= 0);
@@ -140,7 +140,7 @@ static void leaves_a_served_datagram_socket_alone(void **state)
     (void)state;
     strcpy(address.sun_path, path);
     assert_int_equal(bind(datagram, (struct sockaddr *)&address, sizeof address), 0);
-    assert_int_equal(listen_unix(path, 0600, &fd), -EADDRINUSE);
+    assert_int_equal(unix_listen(path, 0600, &fd), -EADDRINUSE);
     close(datagram);
 }
 
@@ -161,7 +161,7 @@ static void leaves_a_served_socket_with_a_full_backlog_alone(void **state)
     }
     assert_true(n < 8);
     assert_int_equal(errno, EAGAIN);
-    assert_int_equal(listen_unix(path, 0600, &fd), -EADDRINUSE);
+    assert_int_equal(unix_listen(path, 0600, &fd), -EADDRINUSE);
     for (size_t i = 0; i <= n; i++)
         close(clients[i]);
     close(busy);
@@ -176,18 +176,18 @@ static void replaces_what_is_in_the_way(void **state)
     fd = open(path, O_CREAT | O_WRONLY, 0600);
     assert_true(fd >= 0);
     close(fd);
-    assert_int_equal(listen_unix(path, 0600, &fd), 0);
+    assert_int_equal(unix_listen(path, 0600, &fd), 0);
     close(fd);
     snprintf(target, sizeof target, "%s/target", dir);
     close(open(target, O_CREAT | O_WRONLY, 0600));
     assert_int_equal(unlink(path), 0);
     assert_int_equal(symlink(target, path), 0);
-    assert_int_equal(listen_unix(path, 0600, &fd), 0);
+    assert_int_equal(unix_listen(path, 0600, &fd), 0);
     close(fd);
     assert_int_equal(unlink(target), 0); /* it was left alone */
     assert_int_equal(unlink(path), 0);
     assert_int_equal(mkdir(path, 0700), 0);
-    assert_int_equal(listen_unix(path, 0600, &fd), 0);
+    assert_int_equal(unix_listen(path, 0600, &fd), 0);
     close(fd);
 }
 
@@ -198,14 +198,14 @@ static void leaves_what_has_something_in_it_alone(void **state)
 
     (void)state;
     assert_int_equal(write(file, "kept", 4), 4);
-    assert_int_equal(listen_unix(path, 0600, &fd), -EEXIST);
+    assert_int_equal(unix_listen(path, 0600, &fd), -EEXIST);
     assert_int_equal(pread(file, content, sizeof content, 0), 4);
     close(file);
     assert_int_equal(unlink(path), 0);
     snprintf(inner, sizeof inner, "%s/inner", path);
     assert_int_equal(mkdir(path, 0700), 0);
     assert_int_equal(mkdir(inner, 0700), 0);
-    assert_int_equal(listen_unix(path, 0600, &fd), -ENOTEMPTY);
+    assert_int_equal(unix_listen(path, 0600, &fd), -ENOTEMPTY);
     assert_int_equal(rmdir(inner), 0);
     assert_int_equal(rmdir(path), 0);
 }
@@ -219,16 +219,16 @@ static void the_same_in_an_opened_directory(void **state)
     assert_true(at >= 0);
     snprintf(elsewhere, sizeof elsewhere, "%s.moved", dir);
     assert_int_equal(rename(dir, elsewhere), 0);
-    assert_int_equal(listen_unix_at(at, "sock", 0600, &fd), 0);
-    assert_int_equal(listen_unix_at(at, "sock", 0600, &client), -EADDRINUSE);
-    assert_int_equal(listen_unix_at(at, "a/sock", 0600, &client), -EINVAL);
-    assert_int_equal(listen_unix_at(at, "", 0600, &client), -EINVAL);
+    assert_int_equal(unix_listen_at(at, "sock", 0600, &fd), 0);
+    assert_int_equal(unix_listen_at(at, "sock", 0600, &client), -EADDRINUSE);
+    assert_int_equal(unix_listen_at(at, "a/sock", 0600, &client), -EINVAL);
+    assert_int_equal(unix_listen_at(at, "", 0600, &client), -EINVAL);
     assert_int_equal(rename(elsewhere, dir), 0);
     client = connect_to(path);
     assert_true(client >= 0);
     close(client);
     close(fd);
-    assert_int_equal(listen_unix_at(at, "sock", 0600, &fd), 0); /* it was stale */
+    assert_int_equal(unix_listen_at(at, "sock", 0600, &fd), 0); /* it was stale */
     close(fd);
     close(at);
 }
@@ -245,14 +245,14 @@ static void refuses_paths_that_do_not_fit(void **state)
     name[strlen(dir)] = '/';
     name[len] = '\0';
     assert_false(unix_path_fits(name));
-    assert_int_equal(listen_unix(name, 0600, &fd), -ENAMETOOLONG);
+    assert_int_equal(unix_listen(name, 0600, &fd), -ENAMETOOLONG);
     name[len - 1] = '\0';
     assert_true(unix_path_fits(name));
-    assert_int_equal(listen_unix(name, 0600, &fd), 0);
+    assert_int_equal(unix_listen(name, 0600, &fd), 0);
     assert_int_equal(unlink(name), 0);
     close(fd);
     assert_false(unix_path_fits(""));
-    assert_int_equal(listen_unix("", 0600, &fd), -EINVAL);
+    assert_int_equal(unix_listen("", 0600, &fd), -EINVAL);
 }
 
 static void makes_no_directory(void **state)
@@ -262,7 +262,7 @@ static void makes_no_directory(void **state)
 
     (void)state;
     snprintf(name, sizeof name, "%s/none/sock", dir);
-    assert_int_equal(listen_unix(name, 0600, &fd), -ENOENT);
+    assert_int_equal(unix_listen(name, 0600, &fd), -ENOENT);
 }
 
 int main(void)

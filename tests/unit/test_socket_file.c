@@ -16,8 +16,8 @@
 
 #include <cmocka.h>
 
-#include "shim/rpc/listen.h"
 #include "shim/rpc/socket_file.h"
+#include "shim/rpc/unix_socket.h"
 
 struct fixture {
     char top[64];
@@ -189,7 +189,7 @@ static void another_s_socket_is_not_ours(void **state)
     init(f, 0755, NULL);
     assert_int_equal(make(f), 0);
     assert_int_equal(unlink(f->path), 0);
-    assert_int_equal(listen_unix(f->path, 0600, &other), 0);
+    assert_int_equal(unix_listen(f->path, 0600, &other), 0);
     assert_false(socket_file_there(&f->file));
     assert_int_equal(make(f), -EADDRINUSE);
     socket_file_remove(&f->file);
@@ -259,7 +259,7 @@ static void a_passed_socket_s_file_is_looked_after_but_not_removed(void **state)
 
     init(f, 0755, NULL);
     assert_int_equal(mkdir(f->dir, 0755), 0);
-    assert_int_equal(listen_unix(f->path, 0600, &f->fd), 0);
+    assert_int_equal(unix_listen(f->path, 0600, &f->fd), 0);
     socket_file_adopt(&f->file, f->fd);
     assert_true(socket_file_there(&f->file));
     socket_file_remove(&f->file);
@@ -278,11 +278,11 @@ static void a_passed_socket_without_its_file(void **state)
 
     init(f, 0755, NULL);
     assert_int_equal(mkdir(f->dir, 0755), 0);
-    assert_int_equal(listen_unix(f->path, 0600, &passed), 0);
+    assert_int_equal(unix_listen(f->path, 0600, &passed), 0);
     assert_int_equal(unlink(f->path), 0);
     socket_file_adopt(&f->file, passed);
     assert_false(socket_file_there(&f->file));
-    assert_int_equal(listen_unix(f->path, 0600, &stale), 0);
+    assert_int_equal(unix_listen(f->path, 0600, &stale), 0);
     close(stale);
     socket_file_adopt(&f->file, passed);
     assert_false(socket_file_there(&f->file));

@@ -13,7 +13,7 @@
 #include "shim/log.h"
 #include "shim/must.h"
 #include "shim/path.h"
-#include "shim/rpc/connect.h"
+#include "shim/rpc/unix_socket.h"
 
 #define ENDPOINT_DIR "dra"
 

@@ -1,4 +1,4 @@
-#include "shim/rpc/listen.h"
+#include "shim/rpc/unix_socket.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -11,7 +11,6 @@
 #include <unistd.h>
 
 #include "shim/log.h"
-#include "shim/rpc/connect.h"
 
 static void address_set(struct sockaddr_un *address, const char *path)
 {
@@ -34,6 +33,37 @@ static int stream_socket(void)
 
     return fd < 0 ? -errno : fd;
 }
+
+/* ---- connecting ---- */
+
+int unix_connect(const char *path)
+{
+    struct sockaddr_un address;
+    int fd, err;
+
+    if (!unix_path_fits(path))
+        return -ENAMETOOLONG;
+    address_set(&address, path);
+    fd = stream_socket();
+    if (fd < 0)
+        return fd;
+    if (connect(fd, (const struct sockaddr *)&address, sizeof address) == 0)
+        return fd;
+    err = -errno;
+    close(fd);
+    return err;
+}
+
+int unix_connect_file(int file)
+{
+    char path[32];
+
+    /* There is no connectat(2) that takes an O_PATH descriptor. */
+    snprintf(path, sizeof path, "/proc/self/fd/%d", file);
+    return unix_connect(path);
+}
+
+/* ---- listening ---- */
 
 /* Whether somebody listens at the socket file: 0 if nobody does, -EADDRINUSE if so. */
 static int probe_socket(const char *path)
@@ -128,7 +158,7 @@ static int listen_place(const struct place *place, mode_t mode, int *fd_out)
     return 0;
 }
 
-int listen_unix(const char *path, mode_t mode, int *fd_out)
+int unix_listen(const char *path, mode_t mode, int *fd_out)
 {
     const char *slash = strrchr(path, '/');
     struct place place = {.name = slash ? slash + 1 : path, .path = path};
@@ -149,7 +179,7 @@ int listen_unix(const char *path, mode_t mode, int *fd_out)
     return err;
 }
 
-int listen_unix_at(int dir, const char *name, mode_t mode, int *fd_out)
+int unix_listen_at(int dir, const char *name, mode_t mode, int *fd_out)
 {
     struct place place = {.dir = dir, .name = name, .path = name};
     char path[PATH_MAX];
@@ -163,6 +193,8 @@ int listen_unix_at(int dir, const char *name, mode_t mode, int *fd_out)
     address_set(&place.address, path);
     return listen_place(&place, mode, fd_out);
 }
+
+/* ---- the other end ---- */
 
 int unix_peer(int fd, struct ucred *out)
 {
