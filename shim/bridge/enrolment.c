@@ -6,6 +6,7 @@
 
 #include "shim/bridge/limits.h"
 #include "shim/log.h"
+#include "shim/pause.h"
 
 #define FIRST_THREE (ENROLMENT_KUBELET | ENROLMENT_LIST | ENROLMENT_SOCKET)
 
@@ -88,8 +89,7 @@ static void back_off(struct enrolment *enrolment)
     uint64_t delay_ms = enrolment->again_ms ? enrolment->again_ms : REGISTER_AGAIN_MS_MIN;
     uint64_t leave_ms = enrolment->ops->disconnect(enrolment->user);
 
-    enrolment->again_ms =
-        delay_ms * 2 > REGISTER_AGAIN_MS_MAX ? REGISTER_AGAIN_MS_MAX : delay_ms * 2;
+    enrolment->again_ms = pause_longer(delay_ms, REGISTER_AGAIN_MS_MIN, REGISTER_AGAIN_MS_MAX);
     enrolment_set_state(enrolment, ENROLMENT_BACKING_OFF);
     uv_timer_start(&enrolment->timer, on_timer, delay_ms > leave_ms ? delay_ms : leave_ms, 0);
 }

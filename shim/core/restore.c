@@ -6,6 +6,7 @@
 #include "shim/boot_clock.h"
 #include "shim/deaths.h"
 #include "shim/log.h"
+#include "shim/pause.h"
 
 /* Before an unreadable checkpoint is tried again. */
 #define AGAIN_MS_MIN 250
@@ -82,16 +83,12 @@ void restore_rows(struct restore *restore, const struct store_worker_rows *rows)
 
 void restore_unreadable(struct restore *restore, const char *error)
 {
-    uint64_t pause_ms = 2 * restore->pause_ms;
-
     restore->reading = false;
     if (strcmp(restore->unread, error) != 0)
         log_error("%s; containers with devices are refused until it can be read", error);
     snprintf(restore->unread, sizeof restore->unread, "%s", error);
     devicemgr_rows_unread(restore->core, error);
-    if (pause_ms < AGAIN_MS_MIN)
-        pause_ms = AGAIN_MS_MIN;
-    restore->pause_ms = pause_ms < AGAIN_MS_MAX ? pause_ms : AGAIN_MS_MAX;
+    restore->pause_ms = pause_longer(restore->pause_ms, AGAIN_MS_MIN, AGAIN_MS_MAX);
     uv_timer_start(&restore->timer, on_timer, restore->pause_ms, 0);
     tell_given_up(restore);
 }

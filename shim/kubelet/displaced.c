@@ -1,5 +1,7 @@
 #include "shim/kubelet/displaced.h"
 
+#include "shim/pause.h"
+
 bool displaced_step(struct displaced *displaced, enum displaced_seen seen, uint64_t now_ms)
 {
     if (seen == DISPLACED_UNKNOWN)
@@ -15,9 +17,8 @@ bool displaced_step(struct displaced *displaced, enum displaced_seen seen, uint6
     if (now_ms - displaced->since_ms < displaced->pause_ms)
         return false;
     displaced->since_ms = now_ms;
-    displaced->pause_ms *= 2;
-    if (displaced->pause_ms > DISPLACED_PAUSE_MS_MAX)
-        displaced->pause_ms = DISPLACED_PAUSE_MS_MAX;
+    displaced->pause_ms =
+        pause_longer(displaced->pause_ms, DISPLACED_PAUSE_MS_MIN, DISPLACED_PAUSE_MS_MAX);
     return true;
 }
 

@@ -14,6 +14,7 @@
 #include "shim/log.h"
 #include "shim/must.h"
 #include "shim/path.h"
+#include "shim/pause.h"
 #include "shim/plugins/extra_channels.h"
 #include "shim/plugins/left_streams.h"
 #include "shim/plugins/limits.h"
@@ -362,7 +363,7 @@ static void client_dial_failed(struct plugin_client *client, const char *reason,
         return;
     }
     uv_timer_start(&client->timer, on_dial, client->pause_ms, 0);
-    client->pause_ms = client->pause_ms * 2 < REDIAL_MS_MAX ? client->pause_ms * 2 : REDIAL_MS_MAX;
+    client->pause_ms = pause_longer(client->pause_ms, REDIAL_MS_MIN, REDIAL_MS_MAX);
 }
 
 /* Its stream is to be left to the next process. */

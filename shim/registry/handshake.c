@@ -12,6 +12,7 @@
 #include "cri-proto/utf8.h"
 #include "shim/log.h"
 #include "shim/must.h"
+#include "shim/pause.h"
 #include "shim/registry/limits.h"
 #include "shim/rpc/message.h"
 #include "shim/rpc/rpc.h"
@@ -66,12 +67,6 @@ static void hang_up(struct handshake *h)
 
 /* ---- again ---- */
 
-static uint64_t longer(uint64_t pause_ms, uint64_t least_ms)
-{
-    pause_ms = pause_ms ? 2 * pause_ms : least_ms;
-    return pause_ms < HANDSHAKE_AGAIN_MS_MAX ? pause_ms : HANDSHAKE_AGAIN_MS_MAX;
-}
-
 /* Said once, until it is something else. */
 static void tell(struct handshake *h, const char *words)
 {
@@ -95,7 +90,7 @@ static void dial_again(struct handshake *h, const char *reason)
     char words[WORDS_BYTES_MAX];
 
     snprintf(words, sizeof words, "cannot connect: %s", reason);
-    h->dial_ms = longer(h->dial_ms, HANDSHAKE_DIAL_MS_MIN);
+    h->dial_ms = pause_longer(h->dial_ms, HANDSHAKE_DIAL_MS_MIN, HANDSHAKE_AGAIN_MS_MAX);
     if (h->dial_ms >= HANDSHAKE_AGAIN_MS_MIN)
         tell(h, words);
     wait_for(h, h->dial_ms);
@@ -115,7 +110,7 @@ bool handshake_is_dead(const struct handshake *h)
 
 static void ask_again(struct handshake *h)
 {
-    h->again_ms = longer(h->again_ms, HANDSHAKE_AGAIN_MS_MIN);
+    h->again_ms = pause_longer(h->again_ms, HANDSHAKE_AGAIN_MS_MIN, HANDSHAKE_AGAIN_MS_MAX);
     wait_for(h, h->again_ms);
 }
 

@@ -6,6 +6,7 @@
 
 #include "shim/log.h"
 #include "shim/must.h"
+#include "shim/pause.h"
 
 enum follower_state {
     FOLLOWER_DOWN,
@@ -57,11 +58,10 @@ static void dial_later(struct follower *follower, uint64_t delay_ms)
 
 static uint64_t next_delay(struct follower *follower)
 {
-    uint64_t delay_ms = follower->again_ms, max_ms = follower->feed->again_ms_max;
+    uint64_t delay_ms = follower->again_ms;
 
-    follower->again_ms = delay_ms == 0 ? follower->feed->again_ms_min : delay_ms * 2;
-    if (follower->again_ms > max_ms)
-        follower->again_ms = max_ms;
+    follower->again_ms =
+        pause_longer(delay_ms, follower->feed->again_ms_min, follower->feed->again_ms_max);
     return delay_ms;
 }
 

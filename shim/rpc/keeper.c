@@ -8,6 +8,7 @@
 #include "shim/boot_clock.h"
 #include "shim/log.h"
 #include "shim/must.h"
+#include "shim/pause.h"
 
 struct keeper {
     uv_timer_t timer;
@@ -49,13 +50,11 @@ static void tell(struct keeper *keeper, int result)
 
 static uint64_t next_pause(struct keeper *keeper, int result)
 {
-    uint64_t pause_ms = keeper->pause_ms ? 2 * keeper->pause_ms : KEEPER_AGAIN_MS_MIN;
-
     if (result >= 0) {
         keeper->pause_ms = 0;
         return KEEPER_LOOK_MS;
     }
-    keeper->pause_ms = pause_ms < KEEPER_AGAIN_MS_MAX ? pause_ms : KEEPER_AGAIN_MS_MAX;
+    keeper->pause_ms = pause_longer(keeper->pause_ms, KEEPER_AGAIN_MS_MIN, KEEPER_AGAIN_MS_MAX);
     return keeper->pause_ms;
 }
 

@@ -10,6 +10,7 @@
 #include "shim/boot_clock.h"
 #include "shim/log.h"
 #include "shim/must.h"
+#include "shim/pause.h"
 #include "shim/rpc/message.h"
 #include "shim/rpc/numbered.h"
 #include "shim/rpc/rpc.h"
@@ -81,8 +82,7 @@ static void try_later(struct lister *lister, const char *reason)
                     reason);
     lister->missing = true;
     uv_timer_start(&lister->timer, on_timer, lister->pause_ms, 0);
-    lister->pause_ms =
-        lister->pause_ms * 2 < LISTER_RETRY_MS_MAX ? lister->pause_ms * 2 : LISTER_RETRY_MS_MAX;
+    lister->pause_ms = pause_longer(lister->pause_ms, LISTER_RETRY_MS_MIN, LISTER_RETRY_MS_MAX);
 }
 
 /* The next list comes in `delay_ms` at the latest; one that is under way sets it by itself. */

@@ -22,6 +22,7 @@
 #include "shim/log.h"
 #include "shim/must.h"
 #include "shim/path.h"
+#include "shim/pause.h"
 #include "shim/rpc/stored_listener.h"
 
 #define TYPE "DRAPlugin" /* pkg/kubelet/pluginmanager's type of DRA drivers */
@@ -126,9 +127,7 @@ static void put_off(struct stand_in *stand_in)
 {
     struct door *door = &stand_in->door;
 
-    door->pause_ms = door->pause_ms == 0                          ? STAND_IN_AGAIN_MS_MIN
-                     : door->pause_ms < STAND_IN_AGAIN_MS_MAX / 2 ? door->pause_ms * 2
-                                                                  : STAND_IN_AGAIN_MS_MAX;
+    door->pause_ms = pause_longer(door->pause_ms, STAND_IN_AGAIN_MS_MIN, STAND_IN_AGAIN_MS_MAX);
     door->again_ms = uv_now(stand_in->world->loop) + door->pause_ms;
 }
 
