@@ -110,7 +110,7 @@ static void on_timer(uv_timer_t *timer)
 /* The timer is for what has its time. */
 static void wake_at(struct shutdown *shutdown, uint64_t until_ms)
 {
-    uint64_t now_ms = boot_now_ms(), wait_ms = until_ms > now_ms ? until_ms - now_ms : 0;
+    uint64_t wait_ms = boot_left_ms(until_ms);
 
     if (!uv_is_active((uv_handle_t *)&shutdown->timer) ||
         uv_timer_get_due_in(&shutdown->timer) > wait_ms)

@@ -131,14 +131,14 @@ static void on_time(uv_timer_t *timer);
 
 static void set_timer(struct lift_driver *driver)
 {
-    uint64_t now_ms = boot_now_ms(), next_ms = UINT64_MAX;
+    uint64_t next_ms = UINT64_MAX;
 
     for (const struct lift_call *call = driver->calls; call; call = call->hh.next)
         next_ms = call->due_ms < next_ms ? call->due_ms : next_ms;
     if (next_ms == UINT64_MAX)
         uv_timer_stop(&driver->timer);
     else
-        uv_timer_start(&driver->timer, on_time, next_ms > now_ms ? next_ms - now_ms : 0, 0);
+        uv_timer_start(&driver->timer, on_time, boot_left_ms(next_ms), 0);
 }
 
 /* What was said when it was asked for last, if anything was. */

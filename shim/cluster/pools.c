@@ -248,11 +248,8 @@ static void on_look(uv_timer_t *timer)
 
 static void set_timer(struct pools *pools)
 {
-    uint64_t now_ms = boot_now_ms(), due_ms = pools->looked_ms + CLUSTER_LOOK_MS;
-    uint64_t wait_ms = now_ms < due_ms ? due_ms - now_ms : 0;
-
     if (!uv_is_active((uv_handle_t *)&pools->timer))
-        uv_timer_start(&pools->timer, on_look, wait_ms, 0);
+        uv_timer_start(&pools->timer, on_look, boot_left_ms(pools->looked_ms + CLUSTER_LOOK_MS), 0);
 }
 
 void pools_look(struct pools *pools)

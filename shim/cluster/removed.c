@@ -120,8 +120,7 @@ static void on_look(uv_timer_t *timer)
 
 void removed_look(struct removed *removed)
 {
-    uint64_t now_ms = boot_now_ms(), due_ms = removed->looked_ms + CLUSTER_LOOK_MS;
-    uint64_t wait_ms = now_ms < due_ms ? due_ms - now_ms : 0;
+    uint64_t wait_ms = boot_left_ms(removed->looked_ms + CLUSTER_LOOK_MS);
     uv_timer_t *timer = &removed->timer;
 
     if (!uv_is_active((uv_handle_t *)timer) || uv_timer_get_due_in(timer) > wait_ms)

@@ -28,15 +28,14 @@ static void on_timer(uv_timer_t *timer)
 
 static void set_timer(struct host *host)
 {
-    uint64_t next_ms = devicemgr_next_ms(host->core), now_ms;
+    uint64_t next_ms = devicemgr_next_ms(host->core);
 
     if (next_ms == UINT64_MAX) {
         uv_timer_stop(&host->timer);
         return;
     }
-    now_ms = boot_now_ms();
     uv_update_time(host->loop);
-    uv_timer_start(&host->timer, on_timer, next_ms > now_ms ? next_ms - now_ms : 0, 0);
+    uv_timer_start(&host->timer, on_timer, boot_left_ms(next_ms), 0);
 }
 
 void host_kick(struct host *host)

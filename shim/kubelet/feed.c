@@ -157,13 +157,13 @@ static void tell_taken(struct feed *feed)
 
 static void show_drivers(struct feed *feed)
 {
-    uint64_t now_ms = boot_now_ms(), next_ms;
+    uint64_t next_ms;
 
     if (!drivers_shown_update(&feed->drivers))
         turn_within(feed, FEED_RETRY_MS);
     next_ms = drivers_shown_next_ms(&feed->drivers);
     if (next_ms != UINT64_MAX)
-        turn_within(feed, next_ms > now_ms ? next_ms - now_ms : 0);
+        turn_within(feed, boot_left_ms(next_ms));
 }
 
 static void on_turn(uv_timer_t *timer)
