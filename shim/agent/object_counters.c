@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "shim/agent/slice_json.h"
 #include "shim/must.h"
 
 /* What there may be behind the number of a quantity; without any it is 1
@@ -122,14 +123,6 @@ static void read_sets(const json_t *sets, const char *key, Agent__V1__Slice *out
 
 /* ---- devices ---- */
 
-/* Up to v1beta1 what is said of a device is in "basic". */
-static const json_t *draws_of(const json_t *device)
-{
-    const json_t *draws = json_object_get(device, "consumesCounters");
-
-    return draws ? draws : json_object_get(json_object_get(device, "basic"), "consumesCounters");
-}
-
 static void drop(Agent__V1__Slice *out)
 {
     for (size_t i = 0; i < out->n_counters; i++)
@@ -153,13 +146,13 @@ void object_read_counters(const json_t *spec, size_t bytes_max, Agent__V1__Slice
     json_array_foreach(devices, i, device) {
         Agent__V1__Draw *draw;
 
-        if (json_array_size(draws_of(device)) == 0)
+        if (json_array_size(slice_json_said(device, "consumesCounters")) == 0)
             continue;
         draw = must(malloc(sizeof *draw));
         agent__v1__draw__init(draw);
         draw->device = (uint32_t)i;
         out->draws[out->n_draws++] = draw;
-        read_sets(draws_of(device), "counterSet", out, draw);
+        read_sets(slice_json_said(device, "consumesCounters"), "counterSet", out, draw);
     }
     if (agent__v1__slice__get_packed_size(out) > bytes_max)
         drop(out);

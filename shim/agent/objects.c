@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "shim/agent/object_counters.h"
+#include "shim/agent/slice_json.h"
 #include "shim/must.h"
 
 /* Of claims that the scheduler makes for extended resources
@@ -156,31 +157,16 @@ static ProtobufCMessage *taint_rule(const json_t *object)
 
 /* ---- ResourceSlice ---- */
 
-static const char *name_in(const json_t *device)
-{
-    const char *name = json_string_value(json_object_get(device, "name"));
-
-    return name ? name : "";
-}
-
-/* Up to v1beta1 what is said of a device is in "basic". */
-static const json_t *taints_of(const json_t *device)
-{
-    const json_t *taints = json_object_get(device, "taints");
-
-    return taints ? taints : at(device, "basic", "taints");
-}
-
 static void read_taints(const json_t *devices, Agent__V1__Slice *out)
 {
     const json_t *device, *one;
     size_t i, k, n = 0;
 
     json_array_foreach(devices, i, device)
-        n += json_array_size(taints_of(device));
+        n += json_array_size(slice_json_said(device, "taints"));
     out->taints = array_of(n, sizeof *out->taints);
     json_array_foreach(devices, i, device) {
-        json_array_foreach(taints_of(device), k, one) {
+        json_array_foreach(slice_json_said(device, "taints"), k, one) {
             Agent__V1__DeviceTaint *to = must(malloc(sizeof *to));
 
             agent__v1__device_taint__init(to);
@@ -198,8 +184,7 @@ static bool are_apart(const json_t *devices)
     size_t i;
 
     json_array_foreach(devices, i, device) {
-        if (json_array_size(json_object_get(device, "consumesCounters")) > 0 ||
-            json_array_size(at(device, "basic", "consumesCounters")) > 0)
+        if (json_array_size(slice_json_said(device, "consumesCounters")) > 0)
             return false;
     }
     return true;
@@ -218,8 +203,8 @@ static ProtobufCMessage *slice(const json_t *object)
     out->pool = text(json_object_get(pool, "name"));
     out->generation = json_integer_value(json_object_get(pool, "generation"));
     out->devices = array_of(json_array_size(devices), sizeof *out->devices);
-    json_array_foreach(devices, i, one)
-        out->devices[out->n_devices++] = must(strdup(name_in(one))); /* of a list each is freed */
+    json_array_foreach(devices, i, one) /* of a list each is freed */
+        out->devices[out->n_devices++] = must(strdup(slice_json_name(one)));
     out->apart = are_apart(devices);
     read_taints(devices, out);
     object_read_counters(json_object_get(object, "spec"), FACT_BYTES_MAX, out);

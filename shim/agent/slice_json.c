@@ -90,19 +90,18 @@ json_t *slice_json_devices(const Agent__V1__PoolSlice *slice, bool basic)
 
 /* ---- beside what is there ---- */
 
-static const char *name_of(const json_t *device)
+json_t *slice_json_said(const json_t *device, const char *key)
+{
+    json_t *said = json_object_get(device, key);
+
+    return said ? said : json_object_get(json_object_get(device, "basic"), key);
+}
+
+const char *slice_json_name(const json_t *device)
 {
     const char *name = json_string_value(json_object_get(device, "name"));
 
     return name ? name : "";
-}
-
-/* NULL: it has none. */
-static json_t *taints_of(const json_t *device)
-{
-    json_t *taints = json_object_get(device, "taints");
-
-    return taints ? taints : json_object_get(json_object_get(device, "basic"), "taints");
 }
 
 static const json_t *find_device(const json_t *devices, const char *name)
@@ -111,7 +110,7 @@ static const json_t *find_device(const json_t *devices, const char *name)
     size_t i;
 
     json_array_foreach(devices, i, device) {
-        if (strcmp(name_of(device), name) == 0)
+        if (strcmp(slice_json_name(device), name) == 0)
             return device;
     }
     return NULL;
@@ -125,7 +124,7 @@ bool slice_json_named(const json_t *devices, const json_t *others)
     if (json_array_size(devices) != json_array_size(others))
         return false;
     json_array_foreach(devices, i, device) {
-        if (!find_device(others, name_of(device)))
+        if (!find_device(others, slice_json_name(device)))
             return false;
     }
     return true;
@@ -137,7 +136,7 @@ static json_t *without_times(const json_t *devices)
     size_t i, k;
 
     json_array_foreach(copy, i, device) {
-        json_array_foreach(taints_of(device), k, taint)
+        json_array_foreach(slice_json_said(device, "taints"), k, taint)
             json_object_del(taint, TIME_ADDED);
     }
     return copy;
@@ -186,9 +185,9 @@ void slice_json_keep_times(json_t *devices, const json_t *from)
     size_t i, k;
 
     json_array_foreach(devices, i, device) {
-        const json_t *before = find_device(from, name_of(device));
+        const json_t *before = find_device(from, slice_json_name(device));
 
-        json_array_foreach(taints_of(device), k, taint)
-            keep_time(taint, taints_of(before));
+        json_array_foreach(slice_json_said(device, "taints"), k, taint)
+            keep_time(taint, slice_json_said(before, "taints"));
     }
 }

@@ -19,6 +19,11 @@
  * name of a device is in "basic". */
 json_t *slice_json_devices(const Agent__V1__PoolSlice *slice, bool basic);
 
+/* What is said of a device, of spec.devices, under that key; up to v1beta1 it is in "basic". NULL:
+ * nothing is. Borrowed, and its name, too. */
+json_t *slice_json_said(const json_t *device, const char *key);
+const char *slice_json_name(const json_t *device); /* "": it has none */
+
 /* Whether they are the same devices, by name; in any order. */
 bool slice_json_named(const json_t *devices, const json_t *others);
 /* Whether all that is said of them is the same, in the same order, but for those times. */
