@@ -1,6 +1,6 @@
 # What runs instead of the daemon, or beside it, and ends.
-add_library(shim_commands STATIC ${CMAKE_CURRENT_LIST_DIR}/import.c
-                                 ${CMAKE_CURRENT_LIST_DIR}/tokens.c)
+add_library(shim_commands STATIC ${CMAKE_CURRENT_LIST_DIR}/kubelet_import.c
+                                 ${CMAKE_CURRENT_LIST_DIR}/token_list.c)
 target_link_libraries(shim_commands
     PRIVATE shim_kubelet_file shim_log cri_proto devicemgr devicemgr_store shim_warnings)
 

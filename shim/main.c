@@ -11,13 +11,13 @@
 #include "config/config.h"
 #include "devicemgr/kubelet_file/kubelet_checkpoint.h"
 #include "shim/daemon.h"
-#include "shim/import.h"
+#include "shim/kubelet_import.h"
 #include "shim/log.h"
 #include "shim/must.h"
 #include "shim/offline/offline.h"
 #include "shim/settings.h"
 #include "shim/standard_fds.h"
-#include "shim/tokens.h"
+#include "shim/token_list.h"
 #include "shim/version.h"
 
 /* What is asked for in place of the daemon, and then ends. */
@@ -198,7 +198,8 @@ static int do_work(const struct arguments *args, const struct config *config)
     case WORK_IMPORT:
         return offline_import(args->what, config, args->dry_run, args->output);
     default:
-        return tokens_list(config->bridge.kubelet_plugin_dir, config->dra.kubelet_registry_dir);
+        return token_list_print(config->bridge.kubelet_plugin_dir,
+                                config->dra.kubelet_registry_dir);
     }
 }
 

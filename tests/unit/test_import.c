@@ -1,4 +1,4 @@
-/* shim/import.c: from the kubelet's file into our checkpoint; says lines on stdout and stderr. */
+/* shim/kubelet_import.c: from the kubelet's file into our checkpoint; says lines on both outputs. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -16,7 +16,7 @@
 #include "cri-proto/checkpoint_v1.pb-c.h"
 #include "devicemgr/store/store.h"
 #include "shim/boot.h"
-#include "shim/import.h"
+#include "shim/kubelet_import.h"
 
 struct fixture {
     char dir[32];

@@ -1,4 +1,4 @@
-#include "shim/import.h"
+#include "shim/kubelet_import.h"
 
 #include <stdbool.h>
 #include <stdint.h>

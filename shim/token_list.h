@@ -6,8 +6,8 @@
  * or with names of CDI devices that there are not, and without a device, and not notice; so whoever
  * takes the shim away asks first.
  */
-#ifndef SHIM_TOKENS_H
-#define SHIM_TOKENS_H
+#ifndef SHIM_TOKEN_LIST_H
+#define SHIM_TOKEN_LIST_H
 
 /*
  * Prints a line for each in the kubelet's checkpoint below `kubelet_plugin_dir`: pod UID,
@@ -18,7 +18,7 @@
  * yet the driver's name is its resource, and there is no device. 0, also if there is no such file;
  * -1 with the reason on stderr.
  */
-int tokens_list(const char *kubelet_plugin_dir, const char *kubelet_registry_dir)
+int token_list_print(const char *kubelet_plugin_dir, const char *kubelet_registry_dir)
     __attribute__((warn_unused_result));
 
 #endif

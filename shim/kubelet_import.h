@@ -2,8 +2,8 @@
  * cri-device-shim --import-kubelet-checkpoint: what the kubelet's device manager knows becomes our
  * own state, once, before the shim takes over a node.
  */
-#ifndef SHIM_IMPORT_H
-#define SHIM_IMPORT_H
+#ifndef SHIM_KUBELET_IMPORT_H
+#define SHIM_KUBELET_IMPORT_H
 
 /*
  * Verifies the kubelet's checkpoint `path` and adds its resources and allocations to the checkpoint

@@ -1,4 +1,4 @@
-#include "shim/tokens.h"
+#include "shim/token_list.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -128,7 +128,7 @@ static int list_claims(const char *kubelet_registry_dir)
     return 0;
 }
 
-int tokens_list(const char *kubelet_plugin_dir, const char *kubelet_registry_dir)
+int token_list_print(const char *kubelet_plugin_dir, const char *kubelet_registry_dir)
 {
     if (list_containers(kubelet_plugin_dir) || list_claims(kubelet_registry_dir))
         return -1;
