@@ -82,16 +82,21 @@ static char *text_of(struct reader *r, yaml_node_t *map, const char *key)
     return must(strdup(bytes));
 }
 
-static char *path_of(struct reader *r, yaml_node_t *map, const char *key)
+/* Behind the file's directory; `path` is taken. */
+static char *in_dir(const struct reader *r, char *path)
 {
-    char *path = text_of(r, map, key), *whole;
+    char *whole = must(malloc(strlen(r->dir) + strlen(path) + 1));
 
-    if (!path || path[0] == '/')
-        return path;
-    whole = must(malloc(strlen(r->dir) + strlen(path) + 1));
     strcpy(stpcpy(whole, r->dir), path);
     free(path);
     return whole;
+}
+
+static char *path_of(struct reader *r, yaml_node_t *map, const char *key)
+{
+    char *path = text_of(r, map, key);
+
+    return path && path[0] != '/' ? in_dir(r, path) : path;
 }
 
 static bool flag_of(struct reader *r, yaml_node_t *map, const char *key)
@@ -233,13 +238,8 @@ static void read_exec(struct reader *r, yaml_node_t *exec, struct kubeconfig_exe
     out->cluster_info = flag_of(r, exec, "provideClusterInfo");
     if (!out->command)
         refuse(r, "the user's exec has no command", NULL);
-    else if (strchr(out->command, '/') && out->command[0] != '/') {
-        char *name = out->command;
-
-        out->command = must(malloc(strlen(r->dir) + strlen(name) + 1));
-        strcpy(stpcpy(out->command, r->dir), name);
-        free(name);
-    }
+    else if (strchr(out->command, '/') && out->command[0] != '/')
+        out->command = in_dir(r, out->command);
     if (!out->api_version ||
         (strcmp(out->api_version, "client.authentication.k8s.io/v1") != 0 &&
          strcmp(out->api_version, "client.authentication.k8s.io/v1beta1") != 0))

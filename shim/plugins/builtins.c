@@ -165,9 +165,9 @@ static void add_devices(struct list *list, const struct config_device *table,
 
 /* A node that `path` of the table names or matches. */
 static void add_node(struct list *list, const struct config_device *table,
-                     const V1beta1__ContainerAllocateResponse *more, const char *path)
+                     const V1beta1__ContainerAllocateResponse *more, const char *path,
+                     const struct found *found)
 {
-    struct found found = {.healthy = true};
     char container_path[PATH_MAX];
     struct devicemgr_builtin_device device = {.id = path + fixed_bytes(table->path),
                                               .host_path = path,
@@ -181,8 +181,7 @@ static void add_node(struct list *list, const struct config_device *table,
                      is_glob(table->path) ? device.id : "") >= (int)sizeof container_path)
             return; /* no path either way */
     }
-    find_node(&found, path);
-    add_devices(list, table, &found, &device);
+    add_devices(list, table, found, &device);
 }
 
 /* The nodes of `paths`: one device, named like the first. */
@@ -234,7 +233,7 @@ static bool scan_glob(struct builtins *builtins, struct list *list,
 
         find_node(&node, found.gl_pathv[i]);
         if (node.healthy)
-            add_node(list, table, more, found.gl_pathv[i]);
+            add_node(list, table, more, found.gl_pathv[i], &node);
     }
     globfree(&found);
     return true;
@@ -244,14 +243,17 @@ static bool scan_glob(struct builtins *builtins, struct list *list,
 static bool scan(struct builtins *builtins, struct list *list, const struct config_device *table,
                  const V1beta1__ContainerAllocateResponse *more)
 {
+    struct found node = {.healthy = true};
     bool seen = true;
 
-    if (!table->path)
+    if (!table->path) {
         add_nodes(list, table, more);
-    else if (is_glob(table->path))
+    } else if (is_glob(table->path)) {
         seen = scan_glob(builtins, list, table, more);
-    else
-        add_node(list, table, more, table->path);
+    } else {
+        find_node(&node, table->path);
+        add_node(list, table, more, table->path, &node);
+    }
     if (list->len == BUILTINS_DEVICES_MAX)
         log_warning("device %s: only the first %d devices are offered", table->resource,
                     BUILTINS_DEVICES_MAX);

@@ -148,16 +148,13 @@ int create_container_read(const uint8_t *bytes, size_t len, struct create_contai
         return code;
     }
     c->request = request;
-    if (request->config && request->config->n_annotations > 0)
-        c->container_annotations =
-            calloc(request->config->n_annotations, sizeof *c->container_annotations);
-    if (request->sandbox_config && request->sandbox_config->n_annotations > 0)
-        c->pod_annotations =
-            calloc(request->sandbox_config->n_annotations, sizeof *c->pod_annotations);
-    if ((request->config && request->config->n_annotations > 0 && !c->container_annotations) ||
-        (request->sandbox_config && request->sandbox_config->n_annotations > 0 &&
-         !c->pod_annotations) ||
-        !read_cdi(c)) {
+    /* One more than there are: never 0. */
+    c->container_annotations = calloc(request->config ? request->config->n_annotations + 1 : 1,
+                                      sizeof *c->container_annotations);
+    c->pod_annotations =
+        calloc(request->sandbox_config ? request->sandbox_config->n_annotations + 1 : 1,
+               sizeof *c->pod_annotations);
+    if (!c->container_annotations || !c->pod_annotations || !read_cdi(c)) {
         create_container_free(c);
         return RPC_RESOURCE_EXHAUSTED;
     }
