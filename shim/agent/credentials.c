@@ -144,11 +144,11 @@ static const struct kubeconfig_data *data_in(const struct loaded *l, enum part p
     return inline_data->bytes ? inline_data : &l->parts[part];
 }
 
-static int check(struct credentials *c, struct loaded *l)
+static int check(struct credentials *c, const struct loaded *l)
 {
     const struct kubeconfig_data *certificate = data_in(l, PART_CERTIFICATE);
     const struct kubeconfig_data *key = data_in(l, PART_KEY);
-    struct kubeconfig_data *token = &l->parts[PART_TOKEN];
+    const struct kubeconfig_data *token = &l->parts[PART_TOKEN];
 
     if (l->config.insecure && !c->insecure)
         return broken(c,
@@ -158,13 +158,17 @@ static int check(struct credentials *c, struct loaded *l)
     if (certificate->bytes &&
         !certificate_fits(certificate->bytes, certificate->len, key->bytes, key->len))
         return broken(c, "%s: the client certificate and its key are no pair", c->path);
-    while (token->len > 0 && strchr(" \t\r\n", token->bytes[token->len - 1]))
-        token->bytes[--token->len] = '\0';
     if (!certificate->bytes && !l->config.token && !token->bytes && !l->config.exec.command)
         return broken(c, "%s: its user has no credentials", c->path);
     if (token->bytes && (token->len == 0 || strpbrk(token->bytes, "\r\n")))
         return broken(c, "%s: no token", l->config.token_file);
     return 0;
+}
+
+static void cut_blanks(struct kubeconfig_data *token)
+{
+    while (token->len > 0 && strchr(" \t\r\n", token->bytes[token->len - 1]))
+        token->bytes[--token->len] = '\0';
 }
 
 /* 0, or -1 with words. */
@@ -186,6 +190,7 @@ static int load(struct credentials *c, struct loaded *out)
         if (err)
             return broken(c, "%s: %s", path, strerror(-err));
     }
+    cut_blanks(&out->parts[PART_TOKEN]);
     return check(c, out);
 }
 
@@ -238,7 +243,7 @@ static void on_plugin_done(void *user, const struct exec_credential *given, cons
     uint64_t now_ms = boot_now_ms();
 
     c->plugin = NULL;
-    c->not_before_ms = now_ms + PLUGIN_AGAIN_MS;
+    c->not_before_ms = now_ms + EXEC_PLUGIN_AGAIN_MS;
     snprintf(c->plugin_words, sizeof c->plugin_words, "%s", given ? "" : words);
     if (given && given->certificate &&
         !certificate_fits(given->certificate, strlen(given->certificate), given->key,
@@ -251,11 +256,11 @@ static void on_plugin_done(void *user, const struct exec_credential *given, cons
         c->given = true;
         c->given_over_ms = given->lasts_ms == UINT64_MAX ? UINT64_MAX : now_ms + given->lasts_ms;
         if (given->lasts_ms == UINT64_MAX)
-            c->given_end_ms = now_ms + PLUGIN_ANEW_MS;
+            c->given_end_ms = now_ms + EXEC_PLUGIN_ANEW_MS;
         else
-            c->given_end_ms =
-                now_ms + given->lasts_ms -
-                (given->lasts_ms > 2 * PLUGIN_EARLY_MS ? PLUGIN_EARLY_MS : given->lasts_ms / 2);
+            c->given_end_ms = now_ms + given->lasts_ms -
+                              (given->lasts_ms > 2 * EXEC_PLUGIN_EARLY_MS ? EXEC_PLUGIN_EARLY_MS
+                                                                          : given->lasts_ms / 2);
     }
     c->ops->changed(c->user);
 }

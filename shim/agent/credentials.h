@@ -53,7 +53,7 @@ enum credentials_state credentials_look(struct credentials *credentials,
                                         struct credentials_set *set, const char **words);
 
 /* The server did not know them: all is read, and a plugin asked, again, before the next use; a
- * plugin not more often than each PLUGIN_AGAIN_MS. */
+ * plugin not more often than each EXEC_PLUGIN_AGAIN_MS. */
 void credentials_refused(struct credentials *credentials);
 
 /* The node's name by the client certificate. False: there is none, or it says none; or there are no

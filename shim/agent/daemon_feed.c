@@ -11,13 +11,13 @@
 #include "shim/rpc/message.h"
 
 /* In one of the feed's two lists. */
-struct answer {
-    TAILQ_ENTRY(answer) entry;
+struct queued_answer {
+    TAILQ_ENTRY(queued_answer) entry;
     struct daemon_feed *feed;
     Agent__V1__AnswerRequest *message;
 };
 
-TAILQ_HEAD(answers, answer);
+TAILQ_HEAD(answers, queued_answer);
 
 struct daemon_feed {
     const struct daemon_feed_ops *ops;
@@ -68,7 +68,7 @@ bool daemon_feed_report(struct daemon_feed *feed, const Agent__V1__ReportRequest
 
 static void send_answers(struct daemon_feed *feed);
 
-static void answer_drop(struct answers *from, struct answer *answer)
+static void answer_drop(struct answers *from, struct queued_answer *answer)
 {
     TAILQ_REMOVE(from, answer, entry);
     agent__v1__answer_request__free_unpacked(answer->message, NULL);
@@ -78,7 +78,7 @@ static void answer_drop(struct answers *from, struct answer *answer)
 /* What a daemon that is slow has not taken in time is sent once more, after the others. */
 static void on_answer_done(struct rpc_call *call, const struct rpc_status *status, void *user)
 {
-    struct answer *answer = user;
+    struct queued_answer *answer = user;
     struct daemon_feed *feed = answer->feed;
 
     (void)call;
@@ -94,7 +94,7 @@ static void on_answer_done(struct rpc_call *call, const struct rpc_status *statu
     send_answers(feed);
 }
 
-static bool answer_send(struct daemon_feed *feed, struct answer *answer)
+static bool answer_send(struct daemon_feed *feed, struct queued_answer *answer)
 {
     static const struct rpc_call_ops ops = {no_message, on_answer_done};
 
@@ -105,7 +105,7 @@ static bool answer_send(struct daemon_feed *feed, struct answer *answer)
 
 static void send_answers(struct daemon_feed *feed)
 {
-    struct answer *answer;
+    struct queued_answer *answer;
 
     while (feed->sent_len < ANSWERS_AT_ONCE && (answer = TAILQ_FIRST(&feed->waiting))) {
         if (!answer_send(feed, answer)) {
@@ -120,7 +120,7 @@ static void send_answers(struct daemon_feed *feed)
 
 void daemon_feed_answer(struct daemon_feed *feed, const Agent__V1__AnswerRequest *message)
 {
-    struct answer *answer;
+    struct queued_answer *answer;
 
     if (!daemon_feed_alive(feed))
         return;

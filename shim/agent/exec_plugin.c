@@ -20,7 +20,7 @@ struct exec_plugin {
     const struct exec_plugin_ops *ops; /* NULL: told, or nobody waits */
     void *user;
     char *api_version;
-    char *text; /* what it wrote so far; PLUGIN_BYTES_MAX and one more */
+    char *text; /* what it wrote so far; EXEC_PLUGIN_BYTES_MAX and one more */
     size_t len;
     bool ended, closed; /* the process; its output */
     int64_t status;
@@ -231,7 +231,8 @@ static void on_alloc(uv_handle_t *handle, size_t size, uv_buf_t *buf)
     struct exec_plugin *plugin = handle->data;
 
     (void)size;
-    *buf = uv_buf_init(plugin->text + plugin->len, (unsigned)(PLUGIN_BYTES_MAX + 1 - plugin->len));
+    *buf = uv_buf_init(plugin->text + plugin->len,
+                       (unsigned)(EXEC_PLUGIN_BYTES_MAX + 1 - plugin->len));
 }
 
 static void on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf)
@@ -241,7 +242,7 @@ static void on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf)
     (void)buf;
     if (n > 0)
         plugin->len += (size_t)n;
-    if (n >= 0 && plugin->len <= PLUGIN_BYTES_MAX)
+    if (n >= 0 && plugin->len <= EXEC_PLUGIN_BYTES_MAX)
         return;
     uv_read_stop(stream);
     plugin->closed = true;
@@ -300,14 +301,14 @@ struct exec_plugin *exec_plugin_run(uv_loop_t *loop, const struct kubeconfig *co
     plugin->ops = ops;
     plugin->user = user;
     plugin->api_version = must(strdup(config->exec.api_version));
-    plugin->text = must(malloc(PLUGIN_BYTES_MAX + 1));
+    plugin->text = must(malloc(EXEC_PLUGIN_BYTES_MAX + 1));
     uv_timer_init(loop, &plugin->timer);
     uv_pipe_init(loop, &plugin->out, 0);
     plugin->timer.data = plugin->process.data = plugin->out.data = plugin;
     plugin->handles = 3;
     plugin->error = spawn(plugin, config);
     uv_timer_start(&plugin->timer, plugin->error ? on_not_run : on_timeout,
-                   plugin->error ? 0 : PLUGIN_TIMEOUT_MS, 0);
+                   plugin->error ? 0 : EXEC_PLUGIN_TIMEOUT_MS, 0);
     return plugin;
 }
 

@@ -27,9 +27,9 @@ struct exec_plugin_ops {
     void (*done)(void *user, const struct exec_credential *credential, const char *words);
 };
 
-/* Runs it, in a session of its own; after PLUGIN_TIMEOUT_MS it is killed, with its group. `config`,
- * whose exec has a command, is borrowed until return, `ops` and `user` until done(). A program that
- * cannot be run is told by done(), too. */
+/* Runs it, in a session of its own; after EXEC_PLUGIN_TIMEOUT_MS it is killed, with its group.
+ * `config`, whose exec has a command, is borrowed until return, `ops` and `user` until done(). A
+ * program that cannot be run is told by done(), too. */
 struct exec_plugin *exec_plugin_run(uv_loop_t *loop, const struct kubeconfig *config,
                                     const struct exec_plugin_ops *ops, void *user);
 

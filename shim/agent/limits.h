@@ -34,13 +34,13 @@
 /* Files of the kubeconfig and those it names. */
 #define CREDENTIAL_BYTES_MAX (1024u * 1024)
 /* What a credential plugin writes, and how long it may take. */
-#define PLUGIN_BYTES_MAX (1024u * 1024)
-#define PLUGIN_TIMEOUT_MS 30000
+#define EXEC_PLUGIN_BYTES_MAX (1024u * 1024)
+#define EXEC_PLUGIN_TIMEOUT_MS 30000
 /* A plugin's credentials are asked for anew that long before they end; those without an end after
  * so long. */
-#define PLUGIN_EARLY_MS 60000
-#define PLUGIN_ANEW_MS 600000
-#define PLUGIN_AGAIN_MS 10000
+#define EXEC_PLUGIN_EARLY_MS 60000
+#define EXEC_PLUGIN_ANEW_MS 600000
+#define EXEC_PLUGIN_AGAIN_MS 10000
 
 /* Requests: until a connection stands, and until the answer is whole. */
 #define CONNECT_TIMEOUT_MS 10000

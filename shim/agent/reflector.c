@@ -417,8 +417,8 @@ static void on_list_done(void *user, const struct api_result *result)
 }
 
 /* Its end before all was told. What the server does not know it takes for invalid. */
-static void on_stream_done(struct reflector *reflector, const char *words,
-                           const struct api_result *result)
+static void stream_ended(struct reflector *reflector, const char *words,
+                         const struct api_result *result)
 {
     uv_timer_stop(&reflector->timer);
     reflector->newest |= too_old(reflector, result);
@@ -450,7 +450,7 @@ static void on_watch_done(void *user, const struct api_result *result)
 
     reflector->request = NULL;
     if (reflector->state == REFLECTOR_STREAMING) {
-        on_stream_done(reflector, words, result);
+        stream_ended(reflector, words, result);
     } else if (too_old(reflector, result) || was_silent(reflector)) {
         reflector->listed = false;
         reflector->newest |= was_silent(reflector);

@@ -105,14 +105,14 @@ static int read_and_look(int fd, const struct asking *asking)
 {
     char *text;
     size_t len;
-    int err = read_all(fd, &text, &len);
+    int found = read_all(fd, &text, &len);
 
-    if (err)
-        return err;
+    if (found < 0)
+        return found;
     if (has(text, len, asking->uid))
-        err = (int)state_of(text, len, asking);
+        found = (int)state_of(text, len, asking);
     free(text);
-    return err;
+    return found;
 }
 
 static int read_list(int fd, const char *driver, json_t **list)

@@ -57,7 +57,7 @@ static void on_list(struct rpc_call *call, const ProtobufCMessage *message, void
 }
 
 /* The manager has the connection, too. */
-static void on_over(struct left_stream *stream)
+static void stream_over(struct left_stream *stream)
 {
     int fd = stream->channel ? rpc_channel_fd(stream->channel) : -1;
 
@@ -71,7 +71,7 @@ static void on_done(struct rpc_call *call, const struct rpc_status *status, void
 {
     (void)call;
     (void)status;
-    on_over(user);
+    stream_over(user);
 }
 
 /* The path in the name, and the stream; NULL: it is none of ours. */
@@ -135,7 +135,7 @@ static void take(struct left_streams *left, int fd, const char *name)
         (struct message_budget){.left = PLUGIN_RECEIVED_BYTES_MAX, .shared = left->shared};
     LIST_INSERT_HEAD(&left->streams, stream, entry);
     if (!resume(stream, fd, stream_id))
-        on_over(stream);
+        stream_over(stream);
 }
 
 struct left_streams *left_streams_new(uv_loop_t *loop, struct fd_store *store, size_t *shared,
@@ -168,7 +168,7 @@ bool left_streams_end(struct left_streams *left, const char *path)
         next = LIST_NEXT(stream, entry);
         if (path && strcmp(stream->path, path) != 0)
             continue;
-        on_over(stream);
+        stream_over(stream);
         any = true;
     }
     return any;

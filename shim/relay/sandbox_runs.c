@@ -10,14 +10,14 @@
 #include "shim/relay/observed_calls.h"
 #include "shim/rpc/rpc.h"
 
-struct running {
+struct session_entry {
     struct session *session;
     UT_hash_handle hh;
 };
 
 struct sandbox_runs {
     struct host *host;
-    struct running *sessions;
+    struct session_entry *sessions;
     bool looks; /* some pod is ended: calls wait */
 };
 
@@ -44,34 +44,34 @@ static void set_class(const struct sandbox_runs *runs, struct session *session)
 
 void sandbox_runs_session_begun(struct sandbox_runs *runs, struct session *session)
 {
-    struct running *running;
+    struct session_entry *entry;
 
-    HASH_FIND_PTR(runs->sessions, &session, running);
-    if (running) {
+    HASH_FIND_PTR(runs->sessions, &session, entry);
+    if (entry) {
         set_class(runs, session);
         return;
     }
-    running = calloc(1, sizeof *running);
-    if (running) {
-        running->session = session;
-        HASH_ADD_PTR(runs->sessions, session, running);
+    entry = calloc(1, sizeof *entry);
+    if (entry) {
+        entry->session = session;
+        HASH_ADD_PTR(runs->sessions, session, entry);
     }
-    if (!running || !running->hh.tbl) {
+    if (!entry || !entry->hh.tbl) {
         log_error("new sandboxes on a connection are not looked at: out of memory");
-        free(running);
+        free(entry);
     }
     set_class(runs, session);
 }
 
 void sandbox_runs_session_gone(struct sandbox_runs *runs, struct session *session)
 {
-    struct running *running;
+    struct session_entry *entry;
 
-    HASH_FIND_PTR(runs->sessions, &session, running);
-    if (!running)
+    HASH_FIND_PTR(runs->sessions, &session, entry);
+    if (!entry)
         return;
-    HASH_DEL(runs->sessions, running);
-    free(running);
+    HASH_DEL(runs->sessions, entry);
+    free(entry);
 }
 
 void sandbox_runs_look(struct sandbox_runs *runs)
@@ -81,8 +81,8 @@ void sandbox_runs_look(struct sandbox_runs *runs)
     if (looks == runs->looks)
         return;
     runs->looks = looks;
-    for (struct running *r = runs->sessions; r; r = r->hh.next)
-        set_class(runs, r->session);
+    for (struct session_entry *e = runs->sessions; e; e = e->hh.next)
+        set_class(runs, e->session);
 }
 
 /* What cannot be read is the runtime's to refuse. */

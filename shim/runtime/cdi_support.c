@@ -47,7 +47,7 @@ static enum devicemgr_cdi of_crio(unsigned version)
     return version < VERSION_NUMBER(1, 28, 0) ? DEVICEMGR_CDI_ANNOTATED : DEVICEMGR_CDI_READ;
 }
 
-bool cdi_support_is_set(const char *name)
+bool cdi_support_by_settings(const char *name)
 {
     return strcmp(name, CONTAINERD) == 0;
 }

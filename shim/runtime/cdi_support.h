@@ -11,7 +11,7 @@
 #include "devicemgr/dra.h"
 
 /* Whether its settings have a word in it: they are to be asked for. */
-bool cdi_support_is_set(const char *name);
+bool cdi_support_by_settings(const char *name);
 
 /*
  * `name` and `version` are VersionResponse's, `settings` is the JSON behind "config" in

@@ -91,7 +91,7 @@ static void on_version_done(struct rpc_call *call, const struct rpc_status *stat
 
     (void)call;
     identity->known(identity->user);
-    if (status->code == RPC_OK && !cdi_support_is_set(identity->name))
+    if (status->code == RPC_OK && !cdi_support_by_settings(identity->name))
         tell_cdi(identity, NULL);
     else if (status->code != RPC_OK || !ask_status(identity))
         tell_nothing(identity);

@@ -1,4 +1,4 @@
-/* shim/kubelet_import.c: from the kubelet's file into our checkpoint; says lines on both outputs. */
+/* shim/kubelet_import.c: from the kubelet's file into our checkpoint; what it says of that. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
