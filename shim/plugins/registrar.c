@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/queue.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -29,11 +30,11 @@ static const struct rpc_limits LIMITS = {.connections = REGISTRAR_CONNECTIONS_MA
                                          .calls = REGISTRAR_CALLS_MAX};
 
 struct pending {
+    LIST_ENTRY(pending) entry;
     struct registrar *registrar;
     struct rpc_incoming *call;
     uint64_t number;
     char *socket_name;
-    struct pending *next; /* older */
 };
 
 struct registrar {
@@ -42,7 +43,7 @@ struct registrar {
     struct keeper *keeper;
     const struct registrar_ops *ops;
     void *user;
-    struct pending *pending; /* newest first */
+    LIST_HEAD(, pending) pending;
     unsigned pending_len;
     uint64_t last_number;
 };
@@ -55,11 +56,7 @@ static void pending_free(struct pending *pending)
 
 static void pending_remove(struct pending *pending)
 {
-    struct pending **at = &pending->registrar->pending;
-
-    while (*at != pending)
-        at = &(*at)->next;
-    *at = pending->next;
+    LIST_REMOVE(pending, entry);
     pending->registrar->pending_len--;
     pending_free(pending);
 }
@@ -83,8 +80,7 @@ static struct pending *pending_add(struct registrar *registrar, struct rpc_incom
     pending->call = call;
     pending->number = ++registrar->last_number;
     pending->socket_name = must(strdup(socket_name));
-    pending->next = registrar->pending;
-    registrar->pending = pending;
+    LIST_INSERT_HEAD(&registrar->pending, pending, entry);
     registrar->pending_len++;
     return pending;
 }
@@ -183,10 +179,12 @@ void registrar_answer(struct registrar *registrar, uint64_t registration, int co
                       const char *message)
 {
     V1beta1__Empty empty = V1BETA1__EMPTY__INIT;
-    struct pending *pending = registrar->pending;
+    struct pending *pending;
 
-    while (pending && pending->number != registration)
-        pending = pending->next;
+    LIST_FOREACH(pending, &registrar->pending, entry) {
+        if (pending->number == registration)
+            break;
+    }
     if (!pending)
         return;
     if (code == RPC_OK && rpc_incoming_send(pending->call, &empty.base) < 0) {
@@ -199,7 +197,9 @@ void registrar_answer(struct registrar *registrar, uint64_t registration, int co
 
 bool registrar_waits(const struct registrar *registrar, const char *socket_name)
 {
-    for (const struct pending *p = registrar->pending; p; p = p->next) {
+    const struct pending *p;
+
+    LIST_FOREACH(p, &registrar->pending, entry) {
         if (strcmp(p->socket_name, socket_name) == 0)
             return true;
     }
@@ -218,7 +218,7 @@ void registrar_stop(struct registrar *registrar)
     keeper_stop(registrar->keeper);
     listener_fini(&registrar->listener);
     rpc_server_close(registrar->server);
-    while (registrar->pending)
-        pending_remove(registrar->pending);
+    while (!LIST_EMPTY(&registrar->pending))
+        pending_remove(LIST_FIRST(&registrar->pending));
     free(registrar);
 }
