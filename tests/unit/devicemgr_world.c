@@ -964,8 +964,9 @@ void container_removed(struct world *w, const char *id)
     devicemgr_run(w->mgr);
 }
 
-/* "vendor.com/gpu:g0,g1 ..." as token annotations, to be freed by tokens_free(). */
-static size_t tokens_parse(const char *text, struct devicemgr_annotation *out)
+/* "vendor.com/gpu:g0,g1 ..." as token annotations, for which there is to be room, to be freed by
+ * tokens_free(). */
+static size_t tokens_parse(const char *text, struct devicemgr_annotation *out, size_t room)
 {
     char *words = strdup(text ? text : ""), *rest = NULL, *more = NULL;
     size_t len = 0;
@@ -974,6 +975,7 @@ static size_t tokens_parse(const char *text, struct devicemgr_annotation *out)
         char *colon = strchr(word, ':');
         struct ids ids = {0};
 
+        assert_true(len < room);
         *colon = '\0';
         for (char *id = strtok_r(colon + 1, ",", &more); id; id = strtok_r(NULL, ",", &more))
             ids_add(&ids, id);
@@ -1011,7 +1013,7 @@ bool create_in(struct world *w, uint64_t number, const char *sandbox, const char
     bool decided;
 
     snprintf(key, sizeof key, REQUEST_KEY_PREFIX "%s", container);
-    request.container_annotations_len = tokens_parse(tokens, notes);
+    request.container_annotations_len = tokens_parse(tokens, notes, sizeof notes / sizeof *notes);
     if (text)
         asked[request.pod_annotations_len++] = (struct devicemgr_annotation){key, text};
     if (w->tolerations)
@@ -1133,9 +1135,11 @@ void kubelet_holds_read(struct world *w, uint64_t read_ms, const char *text)
 
     for (char *word = strtok_r(words, " ", &rest); word; word = strtok_r(NULL, " ", &rest)) {
         char *equals = strchr(word, '='), *colon = strchr(word, ':');
-        struct devicemgr_kubelet_held *one = &held[held_len++];
+        struct devicemgr_kubelet_held *one = &held[held_len];
         char *slash;
 
+        assert_true(held_len < sizeof held / sizeof *held);
+        held_len++;
         *equals = *colon = '\0';
         slash = strchr(word, '/');
         if (slash)
@@ -1150,6 +1154,7 @@ void kubelet_holds_read(struct world *w, uint64_t read_ms, const char *text)
         for (char *id = strtok_r(colon + 1, ",", &more); id; id = strtok_r(NULL, ",", &more)) {
             char *node = strchr(id, '@');
 
+            assert_true(ids_len < sizeof ids / sizeof *ids);
             nodes[ids_len] = &numbers[ids_len];
             nodes_len[ids_len] = node ? 1 : 0;
             numbers[ids_len] = node ? atoi(node + 1) : 0;
@@ -1202,6 +1207,7 @@ void runtime_listed(struct world *w, const char *list)
         struct devicemgr_container *container = &containers[containers_len];
         bool dead = word[0] == '~';
 
+        assert_true(sandboxes_len < LISTED_MAX); /* and so are the containers */
         word += dead;
         if (token)
             *token++ = '\0';
@@ -1222,7 +1228,7 @@ void runtime_listed(struct world *w, const char *list)
                                          .name = slash + 1,
                                          .running = !bang,
                                          .annotations = &notes[notes_len]};
-        container->annotations_len = tokens_parse(token, &notes[notes_len]);
+        container->annotations_len = tokens_parse(token, &notes[notes_len], LISTED_MAX - notes_len);
         notes_len += container->annotations_len;
         containers_len++;
     }
