@@ -1182,14 +1182,17 @@ void kubelet_lists(struct world *w)
 
 #define LISTED_MAX 16
 
-static const char *keep(char *words[], size_t *len, const char *format, const char *a,
-                        const char *b)
+static const char *keep(char *words[], size_t *len, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+static const char *keep(char *words[], size_t *len, const char *format, ...)
 {
-    /* the formats are the three literals below */
-    _Pragma("GCC diagnostic push")
-        _Pragma("GCC diagnostic ignored \"-Wformat-nonliteral\"") if (asprintf(&words[*len], format,
-                                                                               a, b) < 0) abort();
-    _Pragma("GCC diagnostic pop") return words[(*len)++];
+    va_list args;
+
+    va_start(args, format);
+    if (vasprintf(&words[*len], format, args) < 0)
+        abort();
+    va_end(args);
+    return words[(*len)++];
 }
 
 void runtime_listed(struct world *w, const char *list)
@@ -1216,7 +1219,7 @@ void runtime_listed(struct world *w, const char *list)
             *bang = '\0';
         if (slash && (!token || slash < token))
             *slash = '\0';
-        sandboxes[sandboxes_len] = sandbox_of(word, keep(kept, &kept_len, "s-%s%s", word, ""), 0);
+        sandboxes[sandboxes_len] = sandbox_of(word, keep(kept, &kept_len, "s-%s", word), 0);
         sandboxes[sandboxes_len].annotations = &tolerations;
         sandboxes[sandboxes_len].annotations_len = w->tolerations ? 1 : 0;
         sandboxes[sandboxes_len++].ready = !dead;
@@ -1224,7 +1227,7 @@ void runtime_listed(struct world *w, const char *list)
             continue;
         *container =
             (struct devicemgr_container){.id = keep(kept, &kept_len, "c-%s-%s", word, slash + 1),
-                                         .sandbox_id = keep(kept, &kept_len, "s-%s%s", word, ""),
+                                         .sandbox_id = keep(kept, &kept_len, "s-%s", word),
                                          .name = slash + 1,
                                          .running = !bang,
                                          .annotations = &notes[notes_len]};
