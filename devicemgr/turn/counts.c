@@ -2,6 +2,7 @@
  * What is counted of it, for metrics: looked up when it is asked for, but for refusals.
  */
 #include <stdlib.h>
+#include <string.h>
 
 #include "devicemgr/counts.h"
 #include "devicemgr/dra.h"
@@ -103,24 +104,19 @@ void devicemgr_claims_refused(const struct devicemgr *mgr,
 /* ---- held devices ---- */
 
 struct tally {
-    const struct resource *resource;
+    const char *resource;
     size_t held;
 };
 
-static int by_address(const void *a, const void *b)
+static int by_name(const void *a, const void *b)
 {
-    const struct resource *x = ((const struct tally *)a)->resource;
-    const struct resource *y = ((const struct tally *)b)->resource;
-
-    return x < y ? -1 : x > y;
+    return strcmp(((const struct tally *)a)->resource, ((const struct tally *)b)->resource);
 }
 
-static void add(struct tally *tallies, size_t len, const struct state *state,
-                const struct allocation *a)
+static void add(struct tally *tallies, size_t len, const struct allocation *a)
 {
-    const struct tally wanted = {.resource = resources_find(state->resources, a->resource)};
-    struct tally *found =
-        wanted.resource ? bsearch(&wanted, tallies, len, sizeof wanted, by_address) : NULL;
+    const struct tally wanted = {.resource = a->resource};
+    struct tally *found = bsearch(&wanted, tallies, len, sizeof wanted, by_name);
 
     if (found && allocation_life(a) != ALLOCATION_IDLE)
         found->held += a->ids.len;
@@ -134,12 +130,12 @@ void devicemgr_held(const struct devicemgr *mgr,
     struct tally *tallies = mem_alloc(len, sizeof *tallies);
 
     for (const struct resource *r = state->resources; r; r = r->hh.next)
-        tallies[n++].resource = r;
-    qsort(tallies, len, sizeof *tallies, by_address);
+        tallies[n++].resource = r->name;
+    qsort(tallies, len, sizeof *tallies, by_name);
     for (const struct allocation *a = state->allocations.by_key; a; a = a->hh.next)
-        add(tallies, len, state, a);
+        add(tallies, len, a);
     for (size_t i = 0; i < len; i++)
-        each(user, tallies[i].resource->name, tallies[i].held);
+        each(user, tallies[i].resource, tallies[i].held);
     free(tallies);
 }
 
