@@ -102,9 +102,7 @@ void listing_forget_ended(struct state *state)
 
 uint64_t listing_shows_from(const struct state *state, uint64_t until_ms)
 {
-    uint64_t earlier_ms = state->listing.earlier_until_ms;
-
-    return until_ms > earlier_ms ? until_ms : earlier_ms;
+    return later(until_ms, state->listing.earlier_until_ms);
 }
 
 /* ---- a list begins, and has come ---- */

@@ -115,8 +115,7 @@ static void restore(struct shutdown *shutdown, uint64_t now_ms, enum shutdown_st
     for (size_t i = 0; i < row->n_groups; i++)
         groups[i] =
             (struct devicemgr_shutdown_group){row->groups[i]->priority, row->groups[i]->grace_ms};
-    shutdown_begin(shutdown, row->since_ms < now_ms ? row->since_ms : now_ms, row->limit_ms,
-                   row->by_kubelet);
+    shutdown_begin(shutdown, earlier(row->since_ms, now_ms), row->limit_ms, row->by_kubelet);
     shutdown_set_groups(shutdown, groups, row->n_groups, row->by_priority);
     shutdown_set_group(shutdown, row->group, row->group_since_ms);
     for (size_t i = 0; i < row->n_pods; i++) {

@@ -57,10 +57,9 @@ static const struct end_stop *find_container(const struct ends *ends, const char
  * wish. */
 static uint64_t left_ms(const struct state *state, uint64_t due_ms)
 {
-    uint64_t ms = due_ms > state->now_ms ? due_ms - state->now_ms : 0;
+    uint64_t ms = (time_left(state->now_ms, due_ms) + 999) / 1000 * 1000;
 
-    ms = (ms + 999) / 1000 * 1000;
-    return ms > END_GRACE_MS_MIN ? ms : END_GRACE_MS_MIN;
+    return later(ms, END_GRACE_MS_MIN);
 }
 
 static void send_stop(struct ends *ends, const char *container_id, const char *pod_uid,

@@ -260,9 +260,7 @@ void plugin_remove(struct state *state, struct resource *resource)
 static void log_lost(struct state *state, const struct resource *resource, const char *reason,
                      bool redial)
 {
-    uint64_t away_ms = state->now_ms - resource->endpoint.stopped_ms;
-    uint64_t grace_ms = ordered_grace_ms(state, resource);
-    uint64_t left_ms = away_ms < grace_ms ? grace_ms - away_ms : 0;
+    uint64_t ends_ms = later_by(resource->endpoint.stopped_ms, ordered_grace_ms(state, resource));
     struct text text = {0};
 
     text_add(&text, "resource %s: plugin endpoint \"", resource->name);
@@ -273,7 +271,7 @@ static void log_lost(struct state *state, const struct resource *resource, const
         text_add(&text, "), dialled once more");
     } else if (resource->endpoint.socket_good) {
         text_add(&text, "), its devices are unhealthy; stop grace period ends in ");
-        text_add_duration(&text, left_ms);
+        text_add_duration(&text, time_left(state->now_ms, ends_ms));
     } else {
         text_add(&text, ") before it listed any device");
     }

@@ -236,7 +236,7 @@ static void make_groups(struct state *state)
     shutdown_make_groups(state, shutdown);
     take_in(state);
     shutdown_set_state(shutdown, SHUTDOWN_GROUPS);
-    if (shutdown_shorten(shutdown, ago(shutdown_deadline_ms(shutdown), state->now_ms)) &&
+    if (shutdown_shorten(shutdown, time_left(state->now_ms, shutdown_deadline_ms(shutdown))) &&
         shutdown->limit_ms < shutdown_settings_ms(state))
         tell(state, "shortened", LEVEL_WARNING);
     begin_group(state, 0);
@@ -281,7 +281,7 @@ static void ask_for_group(struct shutdowns *shutdowns)
             continue;
         pod->asked = true;
         if (is && leaving_pod(state, is) && !is_asked(state, pod, ends_ms))
-            put_step(shutdowns, pod->uid, true, ago(ends_ms, state->now_ms));
+            put_step(shutdowns, pod->uid, true, time_left(state->now_ms, ends_ms));
     }
 }
 

@@ -192,7 +192,7 @@ uint64_t endpoint_end_ms(const struct endpoint *endpoint, uint64_t grace_ms)
         return end_ms;
     attempt_ms =
         earlier(later_by(endpoint->since_ms, FIRST_LIST_MS), later_by(end_ms, FIRST_LIST_MS));
-    return attempt_ms > end_ms ? attempt_ms : end_ms;
+    return later(attempt_ms, end_ms);
 }
 
 /* A Register call led to its connection. */

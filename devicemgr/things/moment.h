@@ -60,6 +60,12 @@ static inline uint64_t ago(uint64_t now_ms, uint64_t then_ms)
     return now_ms > then_ms ? now_ms - then_ms : 0;
 }
 
+/* How long it is until then; 0 once it is over. */
+static inline uint64_t time_left(uint64_t now_ms, uint64_t end_ms)
+{
+    return end_ms > now_ms ? end_ms - now_ms : 0;
+}
+
 /* The pause before what failed again is tried again: twice the last one, 0 at first. */
 static inline uint64_t longer_pause(uint64_t last_ms, uint64_t min_ms, uint64_t max_ms)
 {

@@ -63,7 +63,7 @@ static int by_key(const void *a, const void *b)
 static void set_due(struct devicemgr_ending_row *row, uint64_t now_ms, uint64_t at_ms)
 {
     row->due = at_ms != UINT64_MAX;
-    row->due_in_ms = row->due && at_ms > now_ms ? at_ms - now_ms : 0;
+    row->due_in_ms = row->due ? time_left(now_ms, at_ms) : 0;
 }
 
 static bool tell_waiting(const struct devicemgr *mgr, uint64_t now_ms, const struct entry *entry,

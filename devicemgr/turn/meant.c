@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "devicemgr/rules/holders.h"
+#include "devicemgr/things/moment.h"
 #include "devicemgr/turn/turn.h"
 
 struct state *meant_state(const struct devicemgr *mgr, uint64_t now_ms)
@@ -10,8 +11,7 @@ struct state *meant_state(const struct devicemgr *mgr, uint64_t now_ms)
     struct state *state = mem_alloc(1, sizeof *state);
 
     *state = mgr->state;
-    if (now_ms > state->now_ms)
-        state->now_ms = now_ms;
+    state->now_ms = later(state->now_ms, now_ms);
     return state;
 }
 

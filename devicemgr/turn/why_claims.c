@@ -110,8 +110,7 @@ static struct devicemgr_why_request *requests_of(const struct asking *asking,
         requests[i++] = (struct devicemgr_why_request){
             .unprepare = c->kind == TASK_UNPREPARE,
             .waited_ms = ago(now_ms, c->since_ms),
-            /* NOLINTNEXTLINE(readability-suspicious-call-argument): the other way round */
-            .left_ms = limit_ms == UINT64_MAX ? UINT64_MAX : ago(limit_ms, now_ms),
+            .left_ms = limit_ms == UINT64_MAX ? UINT64_MAX : time_left(now_ms, limit_ms),
         };
     }
     return requests;
@@ -141,7 +140,7 @@ static void tell_now(const struct asking *asking, const struct task *task,
     why->text = text->buf;
     why->clears = claim_refusal_clears(refusal.kind);
     if (refusal.kind == CLAIM_WAITS_OWED)
-        why->retry_ms = ago(task->retry_ms, asking->state->now_ms);
+        why->retry_ms = time_left(asking->state->now_ms, task->retry_ms);
 }
 
 static void tell_claim(const struct asking *asking, const struct claim *claim)

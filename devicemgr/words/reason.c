@@ -5,6 +5,7 @@
 #include "devicemgr/books/ordered.h"
 #include "devicemgr/books/state.h"
 #include "devicemgr/things/limits.h"
+#include "devicemgr/things/moment.h"
 #include "devicemgr/things/name.h"
 #include "devicemgr/words/claim.h"
 #include "devicemgr/words/ending.h"
@@ -139,10 +140,8 @@ static void explain_unknown(const struct state *state, const struct demand *dema
 static void explain_grace(const struct endpoint *endpoint, uint64_t now_ms, uint64_t grace_ms,
                           struct text *text)
 {
-    uint64_t away_ms = now_ms - endpoint->stopped_ms;
-
     text_add(text, ", stop grace period ends in ");
-    text_add_duration(text, away_ms < grace_ms ? grace_ms - away_ms : 0);
+    text_add_duration(text, time_left(now_ms, later_by(endpoint->stopped_ms, grace_ms)));
     text_add(text, ", then the resource is removed");
 }
 

@@ -64,7 +64,7 @@ static void tell_group(const struct state *state, struct text *text)
     else
         text_add(text,
                  " that have devices are ended, the others' priorities are not known, within ");
-    text_add_duration(text, ago(shutdown_group_ends_ms(shutdown), state->now_ms));
+    text_add_duration(text, time_left(state->now_ms, shutdown_group_ends_ms(shutdown)));
 }
 
 static void tell_kubelet(const struct state *state, struct text *text)
