@@ -223,7 +223,7 @@ static void note_failed(struct ends *ends, struct ending *ending, const char *co
     struct text text = {0};
 
     ends->counts.stops_failed++;
-    ends->pause_ms = later(earlier(2 * ends->pause_ms, END_RETRY_MS_MAX), END_RETRY_MS_MIN);
+    ends->pause_ms = longer_pause(ends->pause_ms, END_RETRY_MS_MIN, END_RETRY_MS_MAX);
     ending->epoch = state->listing.epoch;
     listing_by(state, state->now_ms + ends->pause_ms);
     text_add(&text, "container %.12s was not stopped, which is tried again: ", container_id);
