@@ -201,6 +201,11 @@ bool holders_keeps(const struct state *state, const struct allocation *holder)
     return allocation_life(holder) != ALLOCATION_IDLE || !facts_pod_over(state, holder->pod_uid);
 }
 
+bool holders_keeps_asked(const struct state *state, const struct allocation *asker)
+{
+    return allocation_promised(asker) && !facts_pod_over(state, asker->pod_uid);
+}
+
 /* Whether the kubelet has given it to another container of a pod that is not over, which has
  * another in its place: it is still theirs in the kubelet's books. `container` NULL: to another
  * pod's. */
@@ -212,10 +217,9 @@ static bool asked_for(const struct state *state, const char *resource, const cha
     for (size_t i = 0; i < owners_len(askers); i++) {
         const struct allocation *asker = askers->v[i];
 
-        if (allocation_promised(asker) &&
+        if (holders_keeps_asked(state, asker) &&
             (strcmp(asker->pod_uid, pod_uid) != 0 ||
-             (container && strcmp(asker->container, container) != 0)) &&
-            !facts_pod_over(state, asker->pod_uid))
+             (container && strcmp(asker->container, container) != 0)))
             return true;
     }
     return false;

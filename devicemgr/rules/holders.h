@@ -55,6 +55,9 @@ bool holders_share(const struct state *state, const struct allocation *one,
 /* Whether the holder keeps its devices from other pods: a container of it may run, or be made
  * again. */
 bool holders_keeps(const struct state *state, const struct allocation *holder);
+/* Whether the kubelet's books keep for the asker's pod what it was given, which has others in the
+ * place of that. */
+bool holders_keeps_asked(const struct state *state, const struct allocation *asker);
 /* Whether nobody has the device so, and the kubelet has not given it away: as far as holders go, a
  * pod that is new could have it. */
 bool holders_nobody(const struct state *state, const char *resource, const char *id);

@@ -4,7 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "devicemgr/books/facts.h"
 #include "devicemgr/lists.h"
 #include "devicemgr/rules/holders.h"
 #include "devicemgr/rules/shown.h"
@@ -80,8 +79,7 @@ static void find_holders(struct telling *telling, const char *id)
     for (size_t i = 0; i < owners_len(askers); i++) {
         const struct allocation *a = askers->v[i];
 
-        if (allocation_promised(a) && !facts_pod_over(state, a->pod_uid) &&
-            !is_told(telling, a->pod_uid, a->container))
+        if (holders_keeps_asked(state, a) && !is_told(telling, a->pod_uid, a->container))
             add_holder(telling, a->pod_uid, a->container, "promised");
     }
     for (size_t i = 0; i < owners_len(holds); i++) {
@@ -148,8 +146,7 @@ static void find_sources(struct telling *telling, const char *after)
         if (strcmp(a->resource, resource) == 0 &&
             (holders_keeps(state, a) || a->shown == SHOWN_HELD))
             add_source(telling, &a->ids, after);
-        if (strcmp(a->resource, resource) == 0 && allocation_promised(a) &&
-            !facts_pod_over(state, a->pod_uid))
+        if (strcmp(a->resource, resource) == 0 && holders_keeps_asked(state, a))
             add_source(telling, &a->asked, after);
     }
     for (const struct kubelet_hold *h = state->kubelet.holds; h; h = h->hh.next) {

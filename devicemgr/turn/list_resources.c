@@ -4,7 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "devicemgr/books/facts.h"
 #include "devicemgr/books/ordered.h"
 #include "devicemgr/lists.h"
 #include "devicemgr/rules/holders.h"
@@ -44,7 +43,7 @@ static bool is_first(const struct state *state, const char *resource, const char
     for (size_t i = 0; i < owners_len(askers); i++) {
         const struct allocation *asker = askers->v[i];
 
-        if (allocation_promised(asker) && !facts_pod_over(state, asker->pod_uid))
+        if (holders_keeps_asked(state, asker))
             return asker == allocation;
     }
     for (size_t i = 0; i < owners_len(holds); i++) {
