@@ -49,8 +49,7 @@ static void count_kept_back(const struct state *state, const struct resource *re
     for (size_t i = 0; any && i < resource->devices.len; i++) {
         const struct device *device = &resource->devices.items[i];
 
-        if (!withdrawal && !orders_cordon(&state->orders, resource->name, device->id) &&
-            !tainted_kept_back(state, resource->name, device->id))
+        if (!withdrawal && !tainted_or_cordoned(state, resource->name, device->id))
             continue;
         capacity->kept_back++;
         capacity->allocatable -= capacity->healthy > 0 && device->healthy;

@@ -215,11 +215,12 @@ static bool keeps_nobody_back(void *user, const struct taint *taint)
     return taint->effect == TAINT_NONE;
 }
 
-bool tainted_kept_back(const struct state *state, const char *resource, const char *id)
+bool tainted_or_cordoned(const struct state *state, const char *resource, const char *id)
 {
-    return tainted_any(state, resource) &&
-           !(each_of_orders(state, resource, id, keeps_nobody_back, NULL) &&
-             each_of_settings(state, resource, id, keeps_nobody_back, NULL));
+    return orders_cordon(&state->orders, resource, id) ||
+           (tainted_any(state, resource) &&
+            !(each_of_orders(state, resource, id, keeps_nobody_back, NULL) &&
+              each_of_settings(state, resource, id, keeps_nobody_back, NULL)));
 }
 
 /* ---- tolerations ---- */

@@ -87,8 +87,9 @@ bool tainted_each(const struct state *state, const char *resource, const char *i
 bool tainted_any(const struct state *state, const char *resource);
 /* Likewise whether they have set anything for it, so that any of its devices may be kept back. */
 bool tainted_or_ordered(const struct state *state, const char *resource);
-/* Whether one of these keeps the device from new holders; for who tolerates nothing. */
-bool tainted_kept_back(const struct state *state, const char *resource, const char *id);
+/* Whether nobody new gets the device who tolerates nothing: it is cordoned, or one of these taints
+ * keeps it back. */
+bool tainted_or_cordoned(const struct state *state, const char *resource, const char *id);
 /* Whether anything may be NoExecute at all: cheap. */
 static inline bool tainted_no_execute(const struct tainted *tainted, const struct orders *orders)
 {

@@ -96,8 +96,7 @@ static bool is_left_out(const struct state *state, const struct devicemgr_prefer
 
     return !ids_contain(&must, id) &&
            (is_held(state, asked->resource, id) ||
-            orders_cordon(&state->orders, asked->resource, id) ||
-            tainted_kept_back(state, asked->resource, id) || is_lost(state, asked->resource, id));
+            tainted_or_cordoned(state, asked->resource, id) || is_lost(state, asked->resource, id));
 }
 
 /*

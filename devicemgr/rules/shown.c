@@ -125,8 +125,7 @@ static bool is_withheld(const struct state *state, const struct resource *resour
 
 static bool is_kept_back(const struct state *state, const struct resource *resource, const char *id)
 {
-    return is_withheld(state, resource) || orders_cordon(&state->orders, resource->name, id) ||
-           tainted_kept_back(state, resource->name, id);
+    return is_withheld(state, resource) || tainted_or_cordoned(state, resource->name, id);
 }
 
 /* If nobody had it, nor an operator kept it back. */

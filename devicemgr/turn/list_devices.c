@@ -119,8 +119,8 @@ static bool tell(struct telling *telling, const char *id, const struct device *d
         row.since_ms_ago = ago(state->now_ms, device->since_ms);
         row.nodes = device->nodes;
         row.nodes_len = device->nodes_len;
-        row.free = device->healthy && resource_usable(resource) && !cordon && !row.withdrawn &&
-                   !tainted_kept_back(state, resource->name, id) &&
+        row.free = device->healthy && resource_usable(resource) && !row.withdrawn &&
+                   !tainted_or_cordoned(state, resource->name, id) &&
                    (!telling->exclusive || holders_nobody(state, resource->name, id));
     }
     return (!device && !row.shown && row.holders_len == 0) || telling->each(telling->user, &row);

@@ -81,8 +81,7 @@ static void count_kept_back(const struct state *state, const struct resource *re
     for (size_t i = 0; any && i < resource->devices.len; i++) {
         const struct device *device = &resource->devices.items[i];
 
-        if (!orders_cordon(&state->orders, resource->name, device->id) &&
-            !tainted_kept_back(state, resource->name, device->id))
+        if (!tainted_or_cordoned(state, resource->name, device->id))
             continue;
         if (device->healthy &&
             (!row->exclusive || holders_nobody(state, resource->name, device->id)))
