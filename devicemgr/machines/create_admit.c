@@ -13,19 +13,6 @@
 #include "devicemgr/rules/usable.h"
 #include "devicemgr/things/name.h"
 
-/* The value of the pod's request annotation for this container; NULL: none. */
-static const char *request_annotation(const struct devicemgr_create *said)
-{
-    for (size_t i = 0; i < said->pod_annotations_len; i++) {
-        const struct devicemgr_annotation *annotation = &said->pod_annotations[i];
-
-        if (request_is_key_of(annotation->key, said->container) &&
-            !tolerations_is_annotation(annotation->key, annotation->value))
-            return annotation->value;
-    }
-    return NULL;
-}
-
 static bool has_token(const struct devicemgr_create *said)
 {
     for (size_t i = 0; i < said->container_annotations_len; i++) {
@@ -310,7 +297,8 @@ void creates_begin_refused(struct creates *creates, uint64_t number,
 
 bool creates_begin(struct creates *creates, uint64_t number, const struct devicemgr_create *said)
 {
-    const char *annotation = request_annotation(said);
+    const char *annotation =
+        request_annotation_of(said->pod_annotations, said->pod_annotations_len, said->container);
     bool token = has_token(said) || has_marker(said);
     struct text error = {0};
     struct create *create;

@@ -82,13 +82,8 @@ static const char *told_request(const struct state *state, const struct listed_s
     if (s == told->len || !state->settings.annotations ||
         !state_namespace_allowed(state, told->v[s].pod_namespace))
         return NULL;
-    for (size_t i = 0; i < told->v[s].annotations_len; i++) {
-        if (request_is_key_of(told->v[s].annotations[i].key, container->name) &&
-            !tolerations_is_annotation(told->v[s].annotations[i].key,
-                                       told->v[s].annotations[i].value))
-            return told->v[s].annotations[i].value;
-    }
-    return NULL;
+    return request_annotation_of(told->v[s].annotations, told->v[s].annotations_len,
+                                 container->name);
 }
 
 /* Whether the shim chose what a container's token names: the token looks the same as the kubelet's,

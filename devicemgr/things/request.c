@@ -7,8 +7,10 @@
 
 #include "cri-proto/resource_name.h"
 #include "cri-proto/token.h"
+#include "devicemgr/devicemgr.h"
 #include "devicemgr/things/limits.h"
 #include "devicemgr/things/mem.h"
+#include "devicemgr/things/toleration.h"
 
 void request_fini(struct request *request)
 {
@@ -22,9 +24,20 @@ void request_fini(struct request *request)
     *request = (struct request){0};
 }
 
-bool request_is_key_of(const char *key, const char *container)
+static bool is_key_of(const char *key, const char *container)
 {
     return request_is_token_key(key) && strcmp(key + strlen(REQUEST_KEY_PREFIX), container) == 0;
+}
+
+const char *request_annotation_of(const struct devicemgr_annotation *annotations, size_t len,
+                                  const char *container)
+{
+    for (size_t i = 0; i < len; i++) {
+        if (is_key_of(annotations[i].key, container) &&
+            !tolerations_is_annotation(annotations[i].key, annotations[i].value))
+            return annotations[i].value;
+    }
+    return NULL;
 }
 
 bool request_is_own_key(const char *key)

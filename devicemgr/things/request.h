@@ -21,6 +21,8 @@
 #include "devicemgr/things/ids.h"
 #include "devicemgr/things/text.h"
 
+struct devicemgr_annotation;
+
 #define REQUEST_KEY_PREFIX TOKEN_KEY_PREFIX
 
 /* What a plugin says of its preference is asked once. */
@@ -64,8 +66,10 @@ static inline size_t request_is_asked_key(const char *key)
 }
 /* Whether it is one that only the shim and the kubelet write. */
 bool request_is_own_key(const char *key);
-/* Whether `key` is the request annotation of `container`. */
-bool request_is_key_of(const char *key, const char *container);
+/* The value of the annotation by which its pod asks for the container, borrowed; NULL: there is
+ * none. That of tolerations (toleration.h) is none, whatever the container is called. */
+const char *request_annotation_of(const struct devicemgr_annotation *annotations, size_t len,
+                                  const char *container);
 
 /* Both return 0, or -1 with what is wrong and where added to `error`. A resource named by a token
  * already is skipped by the second: the token wins. So add tokens first. */

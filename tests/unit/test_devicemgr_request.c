@@ -140,9 +140,24 @@ static void keys_are_told_apart(void **state)
     (void)state;
     assert_true(request_is_token_key(KEY));
     assert_false(request_is_token_key("devices.cri-device-shim"));
-    assert_true(request_is_key_of("devices.cri-device-shim/main", "main"));
-    assert_false(request_is_key_of("devices.cri-device-shim/main2", "main"));
-    assert_false(request_is_key_of("main", "main"));
+}
+
+static void a_pod_asks_for_each_container_by_name(void **state)
+{
+    const struct devicemgr_annotation annotations[] = {
+        {"main", "a=1"},
+        {REQUEST_KEY_PREFIX "main2", "b=1"},
+        {REQUEST_KEY_PREFIX "main", "c=1"},
+        {REQUEST_KEY_PREFIX "tolerations", "[]"},
+        {REQUEST_KEY_PREFIX "tolerations", "d=1"},
+    };
+
+    (void)state;
+    assert_string_equal(request_annotation_of(annotations, 5, "main"), "c=1");
+    assert_string_equal(request_annotation_of(annotations, 5, "main2"), "b=1");
+    assert_null(request_annotation_of(annotations, 2, "main"));
+    assert_null(request_annotation_of(annotations, 4, "tolerations"));
+    assert_string_equal(request_annotation_of(annotations, 5, "tolerations"), "d=1");
 }
 
 static void an_annotation_names_counts(void **state)
@@ -282,6 +297,7 @@ int main(void)
         cmocka_unit_test(the_key_must_be_the_resources),
         cmocka_unit_test(a_resource_has_one_token),
         cmocka_unit_test(keys_are_told_apart),
+        cmocka_unit_test(a_pod_asks_for_each_container_by_name),
         cmocka_unit_test(an_annotation_names_counts),
         cmocka_unit_test(a_bad_annotation_is_told_with_its_place),
         cmocka_unit_test(long_texts_are_bounded),
