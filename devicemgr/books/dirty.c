@@ -187,7 +187,7 @@ void dirty_touch_ending(struct state *state, const struct ending *ending, bool d
 
 void dirty_touch_shutdown(struct state *state)
 {
-    touch(state, DEVICEMGR_RECORD_SHUTDOWN, "shutdown", "", "", state->shutdown.stored);
+    touch(state, DEVICEMGR_RECORD_SHUTDOWN, DIRTY_SHUTDOWN_KEY, "", "", state->shutdown.stored);
     state->dirty.due = true;
 }
 

@@ -23,6 +23,7 @@ struct resource;
 struct state;
 
 #define DIRTY_KEYS_LEN 3
+#define DIRTY_SHUTDOWN_KEY "shutdown"
 
 struct dirty_row {
     enum devicemgr_record_kind kind;

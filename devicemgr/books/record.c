@@ -10,13 +10,13 @@
 #include "devicemgr/things/options.h"
 #include "devicemgr/things/text.h"
 
-static uint8_t *pack(const ProtobufCMessage *message, size_t *bytes_len)
+uint8_t *record_pack(const struct ProtobufCMessage *row, size_t *bytes_len)
 {
     uint8_t *bytes;
 
-    *bytes_len = protobuf_c_message_get_packed_size(message);
+    *bytes_len = protobuf_c_message_get_packed_size(row);
     bytes = mem_alloc(*bytes_len, 1);
-    protobuf_c_message_pack(message, bytes);
+    protobuf_c_message_pack(row, bytes);
     return bytes;
 }
 
@@ -70,7 +70,7 @@ uint8_t *record_of_resource(const struct resource *resource, const char *boot_id
         items[i].unhealthy_since_ms = unhealthy_since_ms(resource, &devices->items[i]);
         row.devices[i] = &items[i];
     }
-    bytes = pack(&row.base, bytes_len);
+    bytes = record_pack(&row.base, bytes_len);
     free(row.devices);
     free(items);
     return bytes;
@@ -188,7 +188,7 @@ uint8_t *record_of_allocation(const struct allocation *allocation, const char *b
         row.has_options = true;
         row.options.data = options_pack(options, &row.options.len);
     }
-    bytes = pack(&row.base, bytes_len);
+    bytes = record_pack(&row.base, bytes_len);
     free(row.options.data);
     free(row.by_claims);
     return bytes;
@@ -298,7 +298,7 @@ uint8_t *record_of_pod(const struct pod *pod, uint64_t now_ms, size_t *bytes_len
         row.died = row.stopped && pod->newest->state == SANDBOX_OPEN;
         row.remade = row.stopped && !row.died && now_ms < pod->newest->remade_by_ms;
     }
-    return pack(&row.base, bytes_len);
+    return record_pack(&row.base, bytes_len);
 }
 
 static void restore_sandbox(struct sandbox *sandbox, uint64_t now_ms,
@@ -354,7 +354,7 @@ uint8_t *record_of_order(const struct order *order, const char *boot_id, size_t 
         row.set_ms = order->words.set_ms;
         row.boot_id = (char *)boot_id;
     }
-    return pack(&row.base, bytes_len);
+    return record_pack(&row.base, bytes_len);
 }
 
 /* What its id says of it, and nothing else. */

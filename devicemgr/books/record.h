@@ -65,4 +65,11 @@ int record_restore_shutdown(struct shutdown *shutdown, uint64_t now_ms, const ch
                             const struct devicemgr_record *record)
     __attribute__((warn_unused_result));
 
+/* ---- for record_*.c ---- */
+
+struct ProtobufCMessage;
+
+/* The row as the value of a record; the caller frees it. */
+uint8_t *record_pack(const struct ProtobufCMessage *row, size_t *bytes_len);
+
 #endif

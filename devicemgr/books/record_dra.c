@@ -14,7 +14,6 @@
 uint8_t *record_of_driver(const struct driver *driver, size_t *bytes_len)
 {
     Checkpoint__V1__Driver row = CHECKPOINT__V1__DRIVER__INIT;
-    uint8_t *bytes;
 
     row.name = driver->name;
     row.services = driver->services.v;
@@ -22,10 +21,7 @@ uint8_t *record_of_driver(const struct driver *driver, size_t *bytes_len)
     row.wiped = driver->wiped;
     row.moved = driver->moved;
     row.was_elsewhere = driver->was_elsewhere;
-    *bytes_len = checkpoint__v1__driver__get_packed_size(&row);
-    bytes = mem_alloc(*bytes_len, 1);
-    checkpoint__v1__driver__pack(&row, bytes);
-    return bytes;
+    return record_pack(&row.base, bytes_len);
 }
 
 int record_restore_driver(struct drivers *drivers, uint64_t now_ms,
@@ -122,9 +118,7 @@ uint8_t *record_of_claim(const struct claim *claim, const char *boot_id, size_t 
     row.n_former = claim->former.len;
     row.lapsed = pack_devices(&claim->lapsed);
     row.n_lapsed = claim->lapsed.len;
-    *bytes_len = checkpoint__v1__claim__get_packed_size(&row);
-    bytes = mem_alloc(*bytes_len, 1);
-    checkpoint__v1__claim__pack(&row, bytes);
+    bytes = record_pack(&row.base, bytes_len);
     free(row.users);
     free(users);
     free_packed(row.former);

@@ -39,7 +39,6 @@ uint8_t *record_of_ending(const struct ending *ending, const char *boot_id, size
 {
     Checkpoint__V1__Ending row = CHECKPOINT__V1__ENDING__INIT;
     Checkpoint__V1__EndingAsk asks[ENDING_ASKS_MAX], *all[ENDING_ASKS_MAX];
-    uint8_t *bytes;
 
     row.pod_uid = ending->pod_uid;
     row.namespace_ = ending->pod_namespace;
@@ -59,10 +58,7 @@ uint8_t *record_of_ending(const struct ending *ending, const char *boot_id, size
         all[row.n_asks] = &asks[row.n_asks];
         row.n_asks++;
     }
-    *bytes_len = checkpoint__v1__ending__get_packed_size(&row);
-    bytes = mem_alloc(*bytes_len, 1);
-    checkpoint__v1__ending__pack(&row, bytes);
-    return bytes;
+    return record_pack(&row.base, bytes_len);
 }
 
 static bool row_valid(const struct endings *endings, const Checkpoint__V1__Ending *row,

@@ -5,12 +5,11 @@
 
 #include "cri-proto/checkpoint_v1.pb-c.h"
 #include "cri-proto/utf8.h"
+#include "devicemgr/books/dirty.h"
 #include "devicemgr/books/record.h"
 #include "devicemgr/things/limits.h"
 #include "devicemgr/things/moment.h"
 #include "devicemgr/things/text.h"
-
-#define KEY "shutdown"
 
 static void put_groups(const struct shutdown *shutdown, Checkpoint__V1__Shutdown *row)
 {
@@ -74,9 +73,7 @@ uint8_t *record_of_shutdown(const struct shutdown *shutdown, const char *boot_id
     row.over_ms = shutdown->over_ms;
     put_groups(shutdown, &row);
     put_pods(shutdown, &row);
-    *bytes_len = checkpoint__v1__shutdown__get_packed_size(&row);
-    bytes = mem_alloc(*bytes_len, 1);
-    checkpoint__v1__shutdown__pack(&row, bytes);
+    bytes = record_pack(&row.base, bytes_len);
     free_lists(&row);
     return bytes;
 }
@@ -93,8 +90,9 @@ static bool groups_rise(const Checkpoint__V1__Shutdown *row)
 static bool row_valid(const Checkpoint__V1__Shutdown *row, const struct devicemgr_record *record,
                       enum shutdown_state *state)
 {
-    if (strcmp(record->key[0], KEY) != 0 || !shutdown_state_find(row->state, state) ||
-        *state == SHUTDOWN_NONE || row->n_groups > SHUTDOWN_GROUPS_MAX || !groups_rise(row) ||
+    if (strcmp(record->key[0], DIRTY_SHUTDOWN_KEY) != 0 ||
+        !shutdown_state_find(row->state, state) || *state == SHUTDOWN_NONE ||
+        row->n_groups > SHUTDOWN_GROUPS_MAX || !groups_rise(row) ||
         (row->n_groups > 0 ? row->group >= row->n_groups : row->group != 0) ||
         (*state == SHUTDOWN_GROUPS && row->n_groups == 0) ||
         (*state == SHUTDOWN_OVER) != (row->over_ms != 0))
