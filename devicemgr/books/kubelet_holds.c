@@ -148,12 +148,6 @@ void kubelet_fini(struct kubelet_view *kubelet)
     *kubelet = (struct kubelet_view){0};
 }
 
-/* As ids_sort(): an entry is compared with allocations. */
-static int compare_ids(const void *a, const void *b)
-{
-    return strverscmp(*(const char *const *)a, *(const char *const *)b);
-}
-
 /* The pods of other containers that have its devices: who waits with what it had may not keep
  * it. */
 static void wake_keepers(struct state *state, const struct kubelet_hold *hold)
@@ -213,7 +207,7 @@ static void tell(struct state *state, const struct devicemgr_kubelet_held *held,
     for (size_t i = 0; i < held->ids_len; i++)
         room[i] = held->ids[i];
     if (held->ids_len > 1)
-        qsort(room, held->ids_len, sizeof *room, compare_ids);
+        qsort(room, held->ids_len, sizeof *room, ids_order); /* it is compared with allocations */
     key = key_of(held->pod_uid, held->container, held->resource, room, held->ids_len, &key_bytes);
     hold = find(kubelet, key, key_bytes);
     if (hold) {

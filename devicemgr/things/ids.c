@@ -42,7 +42,7 @@ void ids_copy(struct ids *to, char *const *v, size_t len)
         ids_add(to, v[i]);
 }
 
-static int order(const void *a, const void *b)
+int ids_order(const void *a, const void *b)
 {
     return strverscmp(*(char *const *)a, *(char *const *)b);
 }
@@ -50,7 +50,7 @@ static int order(const void *a, const void *b)
 void ids_sort(struct ids *ids)
 {
     if (ids->len > 1)
-        qsort(ids->v, ids->len, sizeof *ids->v, order);
+        qsort(ids->v, ids->len, sizeof *ids->v, ids_order);
 }
 
 bool ids_contain(const struct ids *ids, const char *id)
@@ -64,7 +64,7 @@ bool ids_contain(const struct ids *ids, const char *id)
 
 bool ids_contain_sorted(const struct ids *ids, const char *id)
 {
-    return ids->len > 0 && bsearch(&id, ids->v, ids->len, sizeof *ids->v, order);
+    return ids->len > 0 && bsearch(&id, ids->v, ids->len, sizeof *ids->v, ids_order);
 }
 
 bool ids_add_new(struct ids *ids, const char *id)

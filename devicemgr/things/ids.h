@@ -29,6 +29,8 @@ bool ids_insert(struct ids *ids, const char *id);
 /* `to` need not be set before, and is not freed. */
 void ids_copy(struct ids *to, char *const *v, size_t len);
 void ids_sort(struct ids *ids);
+/* Its order, for qsort() of pointers to ids. */
+int ids_order(const void *a, const void *b);
 /* Takes O(len). */
 bool ids_contain(const struct ids *ids, const char *id);
 /* The same of a sorted list, in O(log len). */

@@ -177,11 +177,6 @@ static const char *stride_end(const struct telling *telling)
     return end;
 }
 
-static int by_id(const void *a, const void *b)
-{
-    return strverscmp(*(const char *const *)a, *(const char *const *)b);
-}
-
 static void find_unlisted(struct telling *telling, const char *end)
 {
     const struct devices *devices = &telling->resource->devices;
@@ -204,7 +199,7 @@ static void find_unlisted(struct telling *telling, const char *end)
         }
     }
     if (telling->unlisted_len > 1)
-        qsort(telling->unlisted, telling->unlisted_len, sizeof *telling->unlisted, by_id);
+        qsort(telling->unlisted, telling->unlisted_len, sizeof *telling->unlisted, ids_order);
     for (size_t i = 0; i < telling->unlisted_len; i++) {
         if (i == 0 || strcmp(telling->unlisted[i], telling->unlisted[kept - 1]) != 0)
             telling->unlisted[kept++] = telling->unlisted[i];
