@@ -15,6 +15,12 @@ void turn_refuse(struct devicemgr *mgr, uint64_t number, int code, const char *t
     action_steered(&mgr->state.actions, number, code, false, text);
 }
 
+void turn_refuse_several(struct devicemgr *mgr, uint64_t number)
+{
+    turn_refuse(mgr, number, CODE_FAILED_PRECONDITION,
+                "several pods are called so: name it by its uid");
+}
+
 bool turn_is_full(struct devicemgr *mgr, uint64_t number)
 {
     if (mgr->steers.len + mgr->releases.len + mgr->ends.waiters_len < STEERS_MAX)
@@ -22,6 +28,15 @@ bool turn_is_full(struct devicemgr *mgr, uint64_t number)
     turn_refuse(mgr, number, CODE_RESOURCE_EXHAUSTED,
                 "too many orders wait for their turn: the store or the runtime is slow");
     return true;
+}
+
+const char *turn_in_the_way(const struct devicemgr *mgr)
+{
+    if (mgr->state.unread)
+        return "the state of this node's devices cannot be read";
+    if (mgr->state.draining)
+        return "the shim is being stopped";
+    return NULL;
 }
 
 static void steer(struct devicemgr *mgr, uint64_t now_ms, const struct steer *said)
@@ -171,9 +186,8 @@ void devicemgr_untaint(struct devicemgr *mgr, uint64_t now_ms, uint64_t number,
 
 /* ---- release ---- */
 
-/* The pod that is meant, of those that hold something; NULL: none, or not one, and `text` says
- * so. */
-static const char *find_pod(const struct state *state, const char *pod, struct text *text)
+/* The pod that is meant, of those that hold something; NULL: none, or, with `several`, not one. */
+static const char *find_pod(const struct state *state, const char *pod, bool *several)
 {
     const char *found = NULL;
 
@@ -186,7 +200,7 @@ static const char *find_pod(const struct state *state, const char *pod, struct t
         if (!meant_pod(pod, a->pod_uid, pod_namespace, name))
             continue;
         if (found && strcmp(found, a->pod_uid) != 0) {
-            text_add(text, "several pods are called so: name it by its uid");
+            *several = true;
             return NULL;
         }
         found = a->pod_uid;
@@ -197,18 +211,15 @@ static const char *find_pod(const struct state *state, const char *pod, struct t
 void devicemgr_release(struct devicemgr *mgr, uint64_t now_ms, uint64_t number, const char *pod,
                        const char *by, bool dry)
 {
-    struct state *state = &mgr->state;
-    struct text text = {0};
-    const char *uid;
+    const char *why = turn_in_the_way(mgr), *uid;
+    bool several = false;
 
-    state_at(state, now_ms);
-    uid = find_pod(state, pod, &text);
-    if (state->unread)
-        text_add(&text, "the state of this node's devices cannot be read");
-    else if (uid && state->draining)
-        text_add(&text, "the shim is being stopped");
-    if (text.len > 0)
-        turn_refuse(mgr, number, CODE_FAILED_PRECONDITION, text.buf);
+    state_at(&mgr->state, now_ms);
+    uid = find_pod(&mgr->state, pod, &several);
+    if (why)
+        turn_refuse(mgr, number, CODE_FAILED_PRECONDITION, why);
+    else if (several)
+        turn_refuse_several(mgr, number);
     else if (!uid)
         turn_refuse(mgr, number, CODE_NOT_FOUND, "no such pod has any devices");
     else if (!turn_is_full(mgr, number))

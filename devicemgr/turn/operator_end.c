@@ -55,29 +55,18 @@ static void look_at_ending(struct sought *sought, const struct state *state,
         look_at(sought, state, ending->pod_uid, ending->pod_namespace, ending->pod_name);
 }
 
-/* What is in the way of it as a whole; NULL: nothing is. */
-static const char *in_the_way(const struct devicemgr *mgr)
-{
-    if (mgr->state.unread)
-        return "the state of this node's devices cannot be read";
-    if (mgr->state.draining)
-        return "the shim is being stopped";
-    return NULL;
-}
-
 /* False: it is answered. */
 static bool may_begin(struct devicemgr *mgr, uint64_t number, const struct sought *sought,
                       const char *reason)
 {
-    const char *wrong = order_reason_judge(reason), *why = in_the_way(mgr);
+    const char *wrong = order_reason_judge(reason), *why = turn_in_the_way(mgr);
 
     if (wrong)
         turn_refuse(mgr, number, CODE_INVALID_ARGUMENT, wrong);
     else if (why)
         turn_refuse(mgr, number, CODE_FAILED_PRECONDITION, why);
     else if (sought->several)
-        turn_refuse(mgr, number, CODE_FAILED_PRECONDITION,
-                    "several pods are called so: name it by its uid");
+        turn_refuse_several(mgr, number);
     else
         return !turn_is_full(mgr, number);
     return false;

@@ -47,7 +47,11 @@ void turn_claims_made(struct devicemgr *mgr, uint64_t create);
 
 /* Answers what an operator wants, and cannot have. */
 void turn_refuse(struct devicemgr *mgr, uint64_t number, int code, const char *text);
+/* Several pods are called so as he calls the one that he means. */
+void turn_refuse_several(struct devicemgr *mgr, uint64_t number);
 /* Whether one more is too many; it is refused then. */
 bool turn_is_full(struct devicemgr *mgr, uint64_t number);
+/* What is in the way of ending any pod, or of taking anything from it; NULL: nothing is. */
+const char *turn_in_the_way(const struct devicemgr *mgr);
 
 #endif

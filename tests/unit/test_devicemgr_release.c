@@ -283,6 +283,9 @@ static void a_name_that_two_pods_have_is_not_enough(void **state)
     release(w, 1, "web");
     expect(w, "steer 1 refused 9: several pods are called so: name it by its uid");
     expect_nothing(w);
+    devicemgr_rows_unread(w->mgr, "locked"); /* it says that alone */
+    release(w, 2, "web");
+    expect(w, "steer 2 refused 9: the state of this node's devices cannot be read");
 }
 
 static void nothing_is_released_before_the_rows_are_known_or_at_the_end(void **state)
@@ -292,10 +295,12 @@ static void nothing_is_released_before_the_rows_are_known_or_at_the_end(void **s
     devicemgr_drain(w->mgr, w->now_ms);
     release(w, 1, "u1");
     expect(w, "steer 1 refused 9: the shim is being stopped");
+    release(w, 2, "u9"); /* as of whom there is nothing to be released */
+    expect(w, "steer 2 refused 9: the shim is being stopped");
     world_fresh_listed(w);
     devicemgr_rows_unread(w->mgr, "locked");
-    release(w, 2, "u1");
-    expect(w, "steer 2 refused 9: the state of this node's devices cannot be read");
+    release(w, 3, "u1");
+    expect(w, "steer 3 refused 9: the state of this node's devices cannot be read");
 }
 
 /* Of releases and orders together. */
