@@ -6,8 +6,7 @@
 
 #include "devicemgr/rules/rule.h"
 
-/* Whether it is among those from `first` on. */
-static bool is_named(const struct devicemgr_create *request, size_t first, const char *name)
+bool claimed_names(const struct devicemgr_create *request, size_t first, const char *name)
 {
     for (size_t i = first; i < request->cdi_devices_len; i++) {
         if (strcmp(request->cdi_devices[i], name) == 0)
@@ -128,7 +127,7 @@ static void add_unread(const struct state *state, const struct devicemgr_create 
     for (size_t i = 0; i < first; i++) {
         const char *name = request->cdi_devices[i];
 
-        if (claim_has_cdi(claim, name) && !is_named(request, first, name) &&
+        if (claim_has_cdi(claim, name) && !claimed_names(request, first, name) &&
             !lift_marker_is(name, strlen(name))) /* which no runtime is to see */
             ids_add_new(unread, name);
     }

@@ -20,8 +20,10 @@ struct state;
  * device in each claim leaves open which it is.
  */
 struct look claimed_look(const struct state *state, const struct devicemgr_create *request);
-/* Whether the request names a device of any claim that the runtime is to see: what stands for
- * devices of lifted resources (lift.h) it does not. */
+/* Whether the request names this CDI device, from its `first` name on. */
+bool claimed_names(const struct devicemgr_create *request, size_t first, const char *name);
+/* Whether it names a device of any claim that the runtime is to see: what stands for devices of
+ * lifted resources (lift.h) it does not. */
 bool claimed_any(const struct state *state, const struct devicemgr_create *request);
 /* Whether it names one of this claim, as far as it is not known to have the names by another
  * one. */

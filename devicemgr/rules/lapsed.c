@@ -2,16 +2,8 @@
 
 #include <string.h>
 
+#include "devicemgr/rules/claimed.h"
 #include "devicemgr/rules/rule.h"
-
-static bool is_named(const struct devicemgr_create *request, const char *name)
-{
-    for (size_t i = 0; i < request->cdi_devices_len; i++) {
-        if (strcmp(request->cdi_devices[i], name) == 0)
-            return true;
-    }
-    return false;
-}
 
 /* Whether the cluster has said that the claim is reserved for the pod, or, `is` false, that it is
  * not. */
@@ -130,7 +122,7 @@ static void add_of_now(const struct devicemgr_create *request, const struct clai
 
         for (size_t k = 0; is_in_its_place(request, claim, name, device) && k < device->cdi.len;
              k++) {
-            if (!is_named(request, device->cdi.v[k]))
+            if (!claimed_names(request, 0, device->cdi.v[k]))
                 ids_add_new(to, device->cdi.v[k]);
         }
     }
