@@ -115,6 +115,12 @@ void ignore_all(struct world *w)
         free(line_take(&w->events));
 }
 
+void forget_logs(struct world *w)
+{
+    while (w->logs)
+        free(line_take(&w->logs));
+}
+
 size_t logged(struct world *w, const char *part)
 {
     size_t count = 0;
@@ -621,7 +627,7 @@ void world_fresh(struct world *w)
     rows_free(&w->disk);
     rows_free(&w->pending);
     ignore_all(w);
-    logged(w, "");
+    forget_logs(w);
     w->mgr = devicemgr_new(&w->settings, &PORTS, w);
 }
 
@@ -638,7 +644,7 @@ void world_fresh_listed(struct world *w)
 {
     world_fresh(w);
     runtime_listed(w, "");
-    logged(w, "");
+    forget_logs(w);
 }
 
 void world_fresh_with(struct world *w, const struct devicemgr_resource_settings *own)
@@ -698,7 +704,7 @@ int world_teardown(void **state)
     rows_free(&w->disk);
     rows_free(&w->pending);
     ignore_all(w);
-    logged(w, "");
+    forget_logs(w);
     free(w);
     return 0;
 }
@@ -1252,17 +1258,16 @@ int u1_runs_setup(void **state)
 
     world_setup(state);
     w = *state;
-    plugin_up(w, GPU, "gpu.sock", "g0 g1", false, false);
+    gpus_up(w, "g0 g1");
     sandbox_ran(w, "u1", "s-u1", 0);
     container_made(w, 1, "u1", "main", GPU ":g0");
-    logged(w, "");
+    forget_logs(w);
     return 0;
 }
 
 void restart_serving(struct world *w)
 {
     world_restart(w);
-    plugin_options(w, w->endpoint, false, false);
-    plugin_list(w, w->endpoint, "g0 g1");
+    plugin_back(w, "g0 g1");
     ignore_all(w);
 }

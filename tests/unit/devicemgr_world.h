@@ -110,6 +110,7 @@ void expect_event(struct world *w, const char *line);
 void expect_no_event(struct world *w);
 /* How many log lines have `part` in them; all are forgotten. */
 size_t logged(struct world *w, const char *part);
+void forget_logs(struct world *w);
 
 /* Time passes; ticks that are due in between happen at their time. */
 void pass(struct world *w, uint64_t ms);

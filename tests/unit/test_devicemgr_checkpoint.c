@@ -69,13 +69,13 @@ static void a_store_that_fails_is_said_when_it_changes(void **state)
     struct world *w = *state;
     char uid[8], token[32];
 
-    logged(w, "");
+    forget_logs(w);
     for (unsigned i = 0; i < sizeof steps / sizeof *steps; i++) {
         snprintf(uid, sizeof uid, "p%u", i);
         snprintf(token, sizeof token, GPU "%s", steps[i].id);
         allocate_for(w, 20 + i, uid, token);
         expect(w, "commit *");
-        logged(w, "");
+        forget_logs(w);
         if (steps[i].error)
             commit_failed(w, steps[i].error);
         else

@@ -95,7 +95,7 @@ static void where_nobody_knows_it_passes_and_is_said_once(void **state)
 
     driver_up(w, 1, DRIVER);
     claim_prepared(w, 5, "c1", "gpu-0");
-    logged(w, "");
+    forget_logs(w);
     assert_passes(w, "u1", "other.com/x=y"); /* nobody's that we know */
     assert_int_equal(logged(w, "not known whether the runtime supports CDI"), 0);
     assert_passes(w, "u1", GPU_0);
@@ -121,7 +121,7 @@ static void of_two_pods(struct world *w)
     claim_prepared(w, 5, "c1", "gpu-0:c1-0+all");
     claim_prepared(w, 6, "c2", "gpu-0:c2-0+all gpu-1:c2-1+all");
     assert_passes(w, "u1", C1_GPU_0);
-    logged(w, "");
+    forget_logs(w);
 }
 
 static void both_known(struct world *w)
@@ -260,7 +260,7 @@ static void where_names_do_not_tell_the_claims_apart_it_is_said_once(void **stat
     assert_passes(w, "u1", GPU_0);
     claim_prepared(w, 6, "c2", "gpu-0");
     both_known(w);
-    logged(w, "");
+    forget_logs(w);
     assert_passes(w, "u1", GPU_0); /* its own, again */
     assert_int_equal(logged(w, "may still be used"), 0);
     assert_passes(w, "u2", GPU_0);
@@ -360,7 +360,7 @@ static void what_a_driver_says_is_shared_is_in_nobodys_way(void **state)
     assert_passes(w, "u1", C1_GPU_0);
     claim_allocated(w, "c1", "p", "gpu-1");
     claim_allocated(w, "c2", "p", "gpu-0");
-    logged(w, "");
+    forget_logs(w);
     assert_passes(w, "u2", C2_GPU_0);
     assert_int_equal(logged(w, "may still be used"), 0);
 }
@@ -986,7 +986,7 @@ static void what_was_shared_or_looked_at_before_is_in_nobodys_way(void **state)
     ignore_all(w);
     claim_prepared(w, 10, "c4", "gpu-0:c4-0+all");
     claim_allocated(w, "c4", "p", "gpu-0");
-    logged(w, "");
+    forget_logs(w);
     assert_passes(w, "u2", C2_GPU_0);
     assert_int_equal(logged(w, "may still be used"), 0);
     sandbox_stopped(w, "s-u2");
@@ -1049,7 +1049,7 @@ static void what_was_told_of_it_before_that_does_not(void **state)
     claim_answered(w, "gpu-0:c2-0+all");
     expect_stored(w, "commit claim c2 *");
     expect(w, "claim 8 done*");
-    logged(w, "");
+    forget_logs(w);
     assert_passes(w, "u2", C2_GPU_0);
     assert_int_equal(logged(w, "may still be used"), 1);
 }
@@ -1491,7 +1491,7 @@ static void it_is_prepared_anew(void **state)
     claim_prepared(w, 5, "c1", "gpu-0:gpu-0+all");
     claim_prepared(w, 6, "c2", "gpu-1:gpu-1+all");
     assert_passes(w, "u1", GPU_0 " " ALL);
-    logged(w, "");
+    forget_logs(w);
     refused(w, WORDS "other.com/x=y, " GPU_0 ", " ALL); /* of c2 there is no container */
     expect(w, "commit claim c1 *");
     committed(w);

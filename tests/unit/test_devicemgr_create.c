@@ -196,7 +196,7 @@ static void options_of_several_resources_are_merged_in_name_order(void **state)
     w->call = nic;
     allocated(w, "WHO=nic N=1");
     expect(w, "commit allocation u1 main other.com/nic, allocation u1 main vendor.com/gpu, pod u1");
-    logged(w, "");
+    forget_logs(w);
     committed(w);
     expect(w, "verdict 11 forward WHO=nic N=1 G=1");
     assert_int_equal(logged(w, "disagree about 1 runtime options, the first wins: WHO"), 1);

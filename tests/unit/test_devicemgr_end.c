@@ -107,7 +107,7 @@ static int end_setup(void **state)
     listed(w, RUNS, NULL);
     pass(w, 10 * LIST_EVERY_MS);
     ignore_all(w);
-    logged(w, "");
+    forget_logs(w);
     return 0;
 }
 
@@ -124,7 +124,7 @@ static int cluster_setup(void **state)
     listed(w, RUNS, NULL);
     pass(w, 10 * LIST_EVERY_MS);
     ignore_all(w);
-    logged(w, "");
+    forget_logs(w);
     return 0;
 }
 
@@ -757,7 +757,7 @@ static void who_asks_for_it_just_then_is_answered(void **state)
     devicemgr_run(w->mgr);
     expect(w, "stop no more");
     expect(w, "commit -ending u1");
-    logged(w, "");
+    forget_logs(w);
     take_back(w, 2, "u1");
     expect(w, "steer 2 refused 5: no operator has asked for such a pod to end");
     end_in(w, 3, "u1", 30000);

@@ -706,7 +706,7 @@ static void whether_the_runtime_knows_cdi_is_nobody_s_doubt(void **state)
     driver_up(w, 1, DEVICEMGR_LIFT_DRIVER);
     gpus_up(w, "g0");
     prepared(w, 5, "c1", G0);
-    logged(w, "");
+    forget_logs(w);
     made_of_known(w, 11, "u1", G0);
     assert_int_equal(logged(w, "not known whether the runtime supports CDI"), 0);
     devicemgr_runtime_cdi(w->mgr, w->now_ms, DEVICEMGR_CDI_NONE);

@@ -53,7 +53,7 @@ static void after_the_grace_the_resource_is_gone(void **state)
     plugin_lost(w, endpoint, "killed");
     plugin_lost(w, w->endpoint, "connection refused");
     ignore_all(w);
-    logged(w, "");
+    forget_logs(w);
     plugin_stop_stored(w, GPU);
     pass(w, GRACE_MS - STOP_STORE_MS - 1);
     expect_nothing(w);
@@ -117,7 +117,7 @@ static void a_plugin_that_never_lists_counts_as_stopped_in_time(void **state)
     plugin_options(w, w->endpoint, false, false);
     ignore_all(w);
     pass(w, FIRST_LIST_MS - 1);
-    logged(w, "");
+    forget_logs(w);
     assert_true(create(w, 11, "u1", "main", GPU ":g0", NULL));
     pass(w, HOLD_MS);
     assert_int_equal(logged(w, "has sent no device list for 30s, stop grace period ends in 5m0s"),
@@ -175,7 +175,7 @@ static void one_that_registered_well_is_not_cut_off(void **state)
     struct world *w = *state;
     uint64_t endpoint = register_until_the_end(w, 1000);
 
-    logged(w, "");
+    forget_logs(w);
     pass(w, 1000);
     expect_nothing(w);
     pass(w, 1);
@@ -218,7 +218,7 @@ static void one_that_is_being_dialled_at_the_end_is_waited_for(void **state)
     register_until_the_end(w, 1000);
     plugin_register(w, 10, GPU, "gpu.sock");
     ignore_all(w);
-    logged(w, "");
+    forget_logs(w);
     pass(w, 1001);
     expect(w, "commit -resource " GPU);
     expect_nothing(w); /* neither hung up nor told that it failed */
@@ -493,7 +493,7 @@ static void an_identical_list_does_nothing(void **state)
     struct world *w = *state;
     uint64_t endpoint = plugin_up(w, GPU, "gpu.sock", "g0 g1@1", false, false);
 
-    logged(w, "");
+    forget_logs(w);
     plugin_list(w, endpoint, "g0 g1@1");
     expect_nothing(w);
     assert_int_equal(logged(w, ""), 0);
@@ -527,7 +527,7 @@ static void a_hundred_thousand_devices_are_digested_once(void **state)
     for (size_t i = 0; i < n; i++)
         end += sprintf(end, "d%zu ", i);
     plugin_up(w, GPU, "gpu.sock", "d0", false, false);
-    logged(w, "");
+    forget_logs(w);
     plugin_list(w, w->endpoint, list);
     expect(w, "commit resource vendor.com/gpu");
     committed(w);
@@ -711,7 +711,7 @@ static uint64_t plugin_up_to_list(struct world *w, const char *resource, const c
     uint64_t endpoint = plugin_up(w, resource, socket, "old", false, false);
 
     ignore_all(w);
-    logged(w, "");
+    forget_logs(w);
     return endpoint;
 }
 

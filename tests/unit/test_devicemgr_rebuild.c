@@ -125,7 +125,7 @@ static void a_list_older_than_a_container_does_not_rebuild_its_predecessor(void 
     committed(w);
     create_answered(w, 11, "c-new");
     ignore_all(w);
-    logged(w, "");
+    forget_logs(w);
     runtime_listed(w, "u1/main=" GPU ":g0 u2");
     assert_int_equal(logged(w, "rebuilt"), 0);
     expect_nothing(w);
@@ -210,7 +210,7 @@ static void u1_has_both(struct world *w)
     allocated_stored(w, "N=1");
     expect(w, "verdict 11 forward*");
     create_answered(w, 11, "c-u1-main");
-    logged(w, "");
+    forget_logs(w);
 }
 
 static void what_an_edited_annotation_leaves_is_free(void **state)

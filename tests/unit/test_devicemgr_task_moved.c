@@ -153,7 +153,7 @@ static void that_it_is_not_reached_there_is_not_said(void **state)
 
     driver_up(w, 1, DRIVER);
     gone_and_moved(w);
-    logged(w, "");
+    forget_logs(w);
     driver_lost(w, 9, "cannot connect");
     expect_nothing(w);
     assert_int_equal(logged(w, "cannot be reached"), 0);
