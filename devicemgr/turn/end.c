@@ -1,5 +1,6 @@
-#include "devicemgr/turn/end.h"
-
+/*
+ * Pods that are ended from here: what is told of that, and what is seen of it.
+ */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -9,16 +10,6 @@
 #include "devicemgr/words/ending.h"
 #include "devicemgr/words/reason.h"
 #include "devicemgr/words/shutdown.h"
-
-void end_ask(struct devicemgr *mgr, const char *pod_uid, const struct end_request *request)
-{
-    ends_ask(&mgr->ends, pod_uid, request);
-}
-
-void end_cancel(struct devicemgr *mgr, const char *pod_uid, enum end_asker asker, uint64_t token)
-{
-    ends_cancel(&mgr->ends, pod_uid, asker, token);
-}
 
 bool devicemgr_refuses_sandboxes(const struct devicemgr *mgr)
 {

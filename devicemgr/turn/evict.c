@@ -2,7 +2,6 @@
  * Who is evicted for taints is ended by who ends pods.
  */
 #include "devicemgr/endings.h"
-#include "devicemgr/turn/end.h"
 #include "devicemgr/turn/turn.h"
 
 static void take(struct devicemgr *mgr, const struct eviction_step *step)
@@ -12,18 +11,18 @@ static void take(struct devicemgr *mgr, const struct eviction_step *step)
 
     switch (step->kind) {
     case EVICTION_ASK:
-        end_ask(mgr, step->pod_uid, &request);
+        ends_ask(&mgr->ends, step->pod_uid, &request);
         break;
     case EVICTION_CONFIRM:
         ends_confirm(&mgr->ends, step->pod_uid);
         break;
     case EVICTION_TAKE_BACK:
-        end_cancel(mgr, step->pod_uid, END_EVICTION, END_ONCE);
+        ends_cancel(&mgr->ends, step->pod_uid, END_EVICTION, END_ONCE);
         break;
     }
 }
 
-void evict_turn(struct devicemgr *mgr)
+void turn_evict(struct devicemgr *mgr)
 {
     struct eviction_step *step;
 
@@ -34,7 +33,7 @@ void evict_turn(struct devicemgr *mgr)
     }
 }
 
-void evict_doubt(struct devicemgr *mgr)
+void turn_doubt_evictions(struct devicemgr *mgr)
 {
     for (const struct ending *e = mgr->state.endings.by_uid; e; e = e->hh.next) {
         if (evicts_in_doubt(&mgr->evicts, e->pod_uid))

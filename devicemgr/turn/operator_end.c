@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "devicemgr/operator.h"
-#include "devicemgr/turn/end.h"
 #include "devicemgr/turn/meant.h"
 #include "devicemgr/turn/turn.h"
 

@@ -4,7 +4,6 @@
 #include "devicemgr/shutdown.h"
 
 #include "devicemgr/books/facts.h"
-#include "devicemgr/turn/end.h"
 #include "devicemgr/turn/turn.h"
 #include "devicemgr/words/shutdown.h"
 
@@ -19,12 +18,12 @@ static void take_step(struct devicemgr *mgr, const struct shutdown_step *step)
                                         .why = ""};
 
     if (step->ask)
-        end_ask(mgr, step->pod_uid, &request);
+        ends_ask(&mgr->ends, step->pod_uid, &request);
     else
-        end_cancel(mgr, step->pod_uid, END_SHUTDOWN, END_ONCE);
+        ends_cancel(&mgr->ends, step->pod_uid, END_SHUTDOWN, END_ONCE);
 }
 
-void shutdown_turn(struct devicemgr *mgr)
+void turn_shut_down(struct devicemgr *mgr)
 {
     struct shutdown_step *step;
 

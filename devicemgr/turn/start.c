@@ -8,7 +8,6 @@
 #include "devicemgr/books/record.h"
 #include "devicemgr/machines/plugin.h"
 #include "devicemgr/things/limits.h"
-#include "devicemgr/turn/end.h"
 
 static int restore(struct state *state, const struct devicemgr_record *record)
 {
@@ -75,6 +74,6 @@ void devicemgr_restored(struct devicemgr *mgr, uint64_t now_ms)
     kubelet_restored(state);
     tasks_restored(&mgr->tasks, state->listing.rows_lost);
     shutdowns_restored(&mgr->shutdowns);
-    shutdown_turn(mgr); /* before what was asked for in another boot is begun anew */
+    turn_shut_down(mgr); /* before what was asked for in another boot is begun anew */
     ends_restored(&mgr->ends);
 }

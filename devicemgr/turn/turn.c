@@ -12,7 +12,6 @@
 #include "devicemgr/machines/listed.h"
 #include "devicemgr/machines/plugin.h"
 #include "devicemgr/things/moment.h"
-#include "devicemgr/turn/end.h"
 
 struct devicemgr *devicemgr_new(const struct devicemgr_settings *settings,
                                 const struct devicemgr_ports *ports, void *user)
@@ -135,9 +134,9 @@ static void begin_commit(struct devicemgr *mgr)
 static void review_ends(struct devicemgr *mgr)
 {
     tainted_review(&mgr->state);
-    evict_turn(mgr);
-    shutdown_turn(mgr);
-    evict_doubt(mgr);
+    turn_evict(mgr);
+    turn_shut_down(mgr);
+    turn_doubt_evictions(mgr);
 }
 
 /* A commit begins only when nothing else is left to do, so that it takes all rows there are. */
@@ -150,7 +149,7 @@ void devicemgr_run(struct devicemgr *mgr)
         return;
     mgr->running = true;
     for (;;) {
-        if (!end_quiet(mgr))
+        if (!turn_ends_nobody(mgr))
             review_ends(mgr); /* who is not to go any more has nothing sent */
         if (state->actions.first)
             actions_carry_out(&state->actions, mgr->ports, mgr->user);

@@ -43,6 +43,24 @@ bool turn_claims_refuse(struct devicemgr *mgr, uint64_t create,
 /* The runtime has made its container, or its client gives it up: before it is over. */
 void turn_claims_made(struct devicemgr *mgr, uint64_t create);
 
+/* ---- who is to be ended: by whom a pod can be, once whatever an event has led to is done ---- */
+
+/* Who is to be evicted for taints is found out, and asked for. */
+void turn_evict(struct devicemgr *mgr);
+/* Likewise who is to be ended since the machine goes down. */
+void turn_shut_down(struct devicemgr *mgr);
+/* Behind them, and before anything leaves: whoever is not known to be evicted still, and is wanted
+ * by nobody else any more, has nothing sent. */
+void turn_doubt_evictions(struct devicemgr *mgr);
+/* Mostly neither finds anybody: nothing is tainted, and the machine does not go down. */
+static inline bool turn_ends_nobody(const struct devicemgr *mgr)
+{
+    const struct state *state = &mgr->state;
+
+    return tainted_quiet(&state->tainted, &state->orders) && evicts_quiet(&mgr->evicts) &&
+           shutdowns_quiet(&mgr->shutdowns);
+}
+
 /* ---- operator.c, for operator_end.c too ---- */
 
 /* Answers what an operator wants, and cannot have. */

@@ -5,7 +5,6 @@
 #include "devicemgr/lists.h"
 #include "devicemgr/operator.h"
 #include "devicemgr/things/limits.h"
-#include "devicemgr/turn/end.h"
 #include "devicemgr/turn/turn.h"
 #include "devicemgr_world.h"
 
@@ -40,7 +39,7 @@ static void ask(struct world *w, enum end_asker asker, uint64_t token, const cha
     const struct end_request request = {
         .asker = asker, .token = token, .grace_ms = grace_ms, .why = "it is to"};
 
-    end_ask(w->mgr, pod_uid, &request);
+    ends_ask(&w->mgr->ends, pod_uid, &request);
     devicemgr_run(w->mgr);
 }
 
@@ -616,9 +615,9 @@ static void others_want_it_still(void **state)
     expect(w, "steered 2: pod \"ns/u1\": others want it to end still");
     create_token(w, 11, "u1", GPU ":g0");
     expect(w, "verdict 11 refused 9: *");
-    end_cancel(w->mgr, "u1", END_EVICTION, 7);
+    ends_cancel(&w->mgr->ends, "u1", END_EVICTION, 7);
     assert_false(create(w, 12, "u1", "main", NULL, NULL));
-    end_cancel(w->mgr, "u1", END_EVICTION, 7); /* there is nothing to be */
+    ends_cancel(&w->mgr->ends, "u1", END_EVICTION, 7); /* there is nothing to be */
 }
 
 static void what_was_not_sent_is_taken_back_whole(void **state)
@@ -626,7 +625,7 @@ static void what_was_not_sent_is_taken_back_whole(void **state)
     struct world *w = *state;
 
     ask(w, END_EVICTION, 7, "u1", 1000);
-    end_cancel(w->mgr, "u1", END_EVICTION, 7);
+    ends_cancel(&w->mgr->ends, "u1", END_EVICTION, 7);
     devicemgr_run(w->mgr);
     stored(w);
     listed(w, RUNS, NULL);

@@ -8,7 +8,6 @@
 #include "devicemgr/rules/evictable.h"
 #include "devicemgr/taints.h"
 #include "devicemgr/things/limits.h"
-#include "devicemgr/turn/end.h"
 #include "devicemgr/turn/turn.h"
 
 #define A_MINUTE "[{\"key\":\"k\",\"effect\":\"NoExecute\",\"tolerationSeconds\":60}]"
@@ -1002,12 +1001,12 @@ static void who_is_ended_here_no_more_has_nothing_sent(void **state)
     struct world *w = *state;
 
     two_go_for_a_slice(w);
-    end_ask(w->mgr, "u1", &here);
+    ends_ask(&w->mgr->ends, "u1", &here);
     devicemgr_run(w->mgr);
     assert_int_equal(settle(w), 0);
     agent_goes(w);
     settle(w);
-    end_cancel(w->mgr, "u1", END_OPERATOR, END_ONCE);
+    ends_cancel(&w->mgr->ends, "u1", END_OPERATOR, END_ONCE);
     devicemgr_run(w->mgr);
     assert_int_equal(settle(w), 0);
     assert_true(is_asked(w, "u1"));
@@ -1023,12 +1022,12 @@ static void nor_has_who_was_wanted_by_another_before_a_restart(void **state)
     struct world *w = *state;
 
     two_go_for_a_slice(w);
-    end_ask(w->mgr, "u1", &dust);
+    ends_ask(&w->mgr->ends, "u1", &dust);
     devicemgr_run(w->mgr);
     settle(w);
     world_restart(w);
     assert_int_equal(settle(w), 1);
-    end_cancel(w->mgr, "u1", END_OPERATOR, END_ONCE);
+    ends_cancel(&w->mgr->ends, "u1", END_OPERATOR, END_ONCE);
     devicemgr_run(w->mgr);
     expect(w, "evict no more");
     assert_int_equal(settle(w), 0);
@@ -1730,14 +1729,14 @@ static void who_finds_no_room_is_not_forgotten(void **state)
 
     for (size_t i = 0; i < ENDINGS_MAX; i++) {
         snprintf(uid, sizeof uid, "full%zu", i);
-        end_ask(w->mgr, uid, &request);
+        ends_ask(&w->mgr->ends, uid, &request);
         devicemgr_run(w->mgr);
         settle(w); /* a line tells of so many rows only */
     }
     taint_of(w, GPU, "g0");
     assert_int_equal(settle(w), 0);
     assert_int_equal(evicts_next_ms(&w->mgr->evicts), UINT64_MAX); /* no time ends that */
-    end_cancel(w->mgr, "full0", END_OPERATOR, 0);
+    ends_cancel(&w->mgr->ends, "full0", END_OPERATOR, 0);
     devicemgr_run(w->mgr);
     assert_int_equal(settle(w), 1);
     assert_true(is_asked(w, "u1"));

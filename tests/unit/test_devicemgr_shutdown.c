@@ -9,7 +9,6 @@
 #include "devicemgr/operator.h"
 #include "devicemgr/shutdown.h"
 #include "devicemgr/things/limits.h"
-#include "devicemgr/turn/end.h"
 #include "devicemgr/turn/turn.h"
 
 #define CRITICAL 2000000000
@@ -991,7 +990,7 @@ static void nor_is_anything_sent_then_before_that_is_known(void **state)
     struct world *w = *state;
 
     runtime_listed(w, THREE_PODS);
-    end_ask(w->mgr, "u1", &request);
+    ends_ask(&w->mgr->ends, "u1", &request);
     devicemgr_run(w->mgr);
     stored(w);
     goes_down(w, w->now_ms, 60000, "u1:0 u2:2000000000 u3:2000001000");
