@@ -424,3 +424,9 @@ void h2_transcript(struct h2_reader *r, const uint8_t *bytes, size_t len, struct
         h2_say(text, "and %zu bytes of a frame\n", r->len);
     h2_put(text, "", 1);
 }
+
+void h2_look(struct h2_reader *r, const struct buffer *to, size_t *read_to, struct buffer *text)
+{
+    h2_transcript(r, buffer_data(to) + *read_to, buffer_len(to) - *read_to, text);
+    *read_to = buffer_len(to);
+}

@@ -89,5 +89,7 @@ void h2_said(struct buffer *text, const char *expected);
 
 /* One line a frame, into `text`, which ends in NUL. `bytes` begin behind the preface. */
 void h2_transcript(struct h2_reader *r, const uint8_t *bytes, size_t len, struct buffer *text);
+/* Likewise what `to` has behind `*read_to`, which is its end then. */
+void h2_look(struct h2_reader *r, const struct buffer *to, size_t *read_to, struct buffer *text);
 
 #endif

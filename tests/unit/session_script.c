@@ -221,9 +221,7 @@ void saw(struct world *w, enum session_end end, const char *expected)
 
     if (w->quiet)
         return;
-    h2_transcript(&w->readers[end], buffer_data(&w->to[end]) + w->read_to[end],
-                  buffer_len(&w->to[end]) - w->read_to[end], &text);
-    w->read_to[end] = buffer_len(&w->to[end]);
+    h2_look(&w->readers[end], &w->to[end], &w->read_to[end], &text);
     assert_string_equal((const char *)buffer_data(&text), expected);
     buffer_fini(&text);
 }
@@ -245,11 +243,8 @@ void move_on(struct world *w)
 {
     struct buffer text = {0};
 
-    for (int end = CLIENT; end <= RUNTIME && !w->quiet; end++) {
-        h2_transcript(&w->readers[end], buffer_data(&w->to[end]) + w->read_to[end],
-                      buffer_len(&w->to[end]) - w->read_to[end], &text);
-        w->read_to[end] = buffer_len(&w->to[end]);
-    }
+    for (int end = CLIENT; end <= RUNTIME && !w->quiet; end++)
+        h2_look(&w->readers[end], &w->to[end], &w->read_to[end], &text);
     w->log_read = buffer_len(&w->log);
     buffer_fini(&text);
 }

@@ -109,7 +109,5 @@ void wire_reset(struct wire *wire, enum session_end from, uint32_t id, uint32_t 
 
 void wire_look(struct wire *wire, enum session_end end, struct buffer *text)
 {
-    h2_transcript(&wire->readers[end], buffer_data(&wire->to[end]) + wire->read_to[end],
-                  buffer_len(&wire->to[end]) - wire->read_to[end], text);
-    wire->read_to[end] = buffer_len(&wire->to[end]);
+    h2_look(&wire->readers[end], &wire->to[end], &wire->read_to[end], text);
 }
