@@ -4,23 +4,23 @@
 #include "devicemgr/things/limits.h"
 #include "devicemgr/things/moment.h"
 
-void showing_changed(struct state *state, const char *resource)
+void showing_changed(struct state *state, const char *name)
 {
-    struct resource *shown = resources_edit(&state->resources, resource);
+    struct resource *resource = resources_edit(&state->resources, name);
 
-    if (!shown || shown->shown.version == 0)
+    if (!resource || resource->shown.version == 0)
         return;
-    shown->shown.version = ++state->showing.version;
-    if (state_settings_of(state, resource)->dra) /* who has it is published (rules/lifted.c) */
-        shown->shown.base = shown->shown.version;
+    resource->shown.version = ++state->showing.version;
+    if (state_settings_of(state, name)->dra) /* who has it is published (rules/lifted.c) */
+        resource->shown.base = resource->shown.version;
 }
 
-void showing_offer_changed(struct state *state, const char *resource)
+void showing_offer_changed(struct state *state, const char *name)
 {
-    struct resource *shown = resources_edit(&state->resources, resource);
+    struct resource *resource = resources_edit(&state->resources, name);
 
-    if (shown && shown->shown.version != 0)
-        shown->shown.version = shown->shown.base = ++state->showing.version;
+    if (resource && resource->shown.version != 0)
+        resource->shown.version = resource->shown.base = ++state->showing.version;
 }
 
 void showing_all(struct state *state)

@@ -21,9 +21,9 @@ struct showing {
 };
 
 /* What is shown of the resource, if it is, is another from now on. */
-void showing_changed(struct state *state, const char *resource);
+void showing_changed(struct state *state, const char *name);
 /* Likewise, in more than who holds a device. */
-void showing_offer_changed(struct state *state, const char *resource);
+void showing_offer_changed(struct state *state, const char *name);
 /* What all allocations and all that the kubelet holds depend on has changed. */
 void showing_all(struct state *state);
 /* It will have at that time, and who may be given a device. */

@@ -93,7 +93,7 @@ void devicemgr_claims_refused(const struct devicemgr *mgr,
 {
     const struct task_counts *counts = &mgr->tasks.counts;
 
-    for (int kind = 0; kind < CLAIM_WAITS_DRIVER; kind++) {
+    for (int kind = 0; kind < CLAIM_REFUSALS; kind++) {
         const char *word = claim_refusal_word((enum claim_refusal_kind)kind);
 
         each(user, false, word, counts->refused[TASK_PREPARE][kind]);

@@ -35,6 +35,8 @@ enum claim_refusal_kind {
     CLAIM_REFUSAL_KINDS,    /* how many there are */
 };
 
+#define CLAIM_REFUSALS CLAIM_WAITS_DRIVER /* how many of them are refusals */
+
 /* All borrowed. */
 struct claim_refusal {
     enum claim_refusal_kind kind;
