@@ -12,9 +12,10 @@ struct sandbox;
 struct shutdown_pod;
 struct state;
 
-/* Whether a container of the pod may run, or is being made: whether it holds any device. */
+/* Whether the pod holds any device: a container of it may run, or a create that waits has one. */
 bool facts_pod_holds(const struct state *state, const char *pod_uid);
-/* Whether a container of the pod may run, or be in the making, in whichever sandbox. */
+/* Whether a container of the pod may run with any, in whichever sandbox: it was found, or what
+ * became of its create is not known. One that waits here does not count. */
 bool facts_pod_runs(const struct state *state, const struct pod *pod);
 /* Whether the pod is over: no container of it runs, and none will be made. It is gone, or somebody
  * had its newest sandbox stopped. Not if that was only found dead: after a reboot all are, and the

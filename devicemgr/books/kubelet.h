@@ -125,8 +125,8 @@ bool kubelet_hold_stands(const struct state *state, const struct kubelet_hold *h
 /* The pod's entries; valid until the checkpoint is told again. */
 const struct kubelet_hold *const *kubelet_holds_of_pod(const struct state *state,
                                                        const char *pod_uid, size_t *holds_len);
-/* All entries that name the device, as kubelet_holds; NULL: none. Valid until the checkpoint is
- * told again. */
+/* All entries that name the device, each a struct kubelet_hold; NULL: none. Valid until the
+ * checkpoint is told again. */
 const struct owners *kubelet_holders(const struct state *state, const char *resource,
                                      const char *id);
 /* The device as an entry has it that says on which NUMA nodes it is; NULL: none does. */

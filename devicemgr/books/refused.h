@@ -9,7 +9,7 @@
 
 struct refusal {
     char *key;            /* pod uid and container, by mem_key() */
-    struct demand demand; /* of the last one; `items` set if its request could be read */
+    struct demand demand; /* of the last one; `read` if its request could be */
     const char *word;     /* of the reason, with the next two; static */
     const char *clears;
     int code;

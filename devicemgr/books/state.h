@@ -40,7 +40,7 @@ struct state {
     struct devicemgr_resource_settings general; /* for a resource that is not among them */
 
     uint64_t now_ms;      /* of the latest event */
-    uint64_t last_number; /* of endpoints, calls, checks and commits: one series, never 0 */
+    uint64_t last_number; /* of all that leaves and is answered: one series, never 0 */
     bool draining;        /* nothing is held any more */
     bool watched;         /* somebody wants to hear what comes to pass (happened.h) */
     char *unread;         /* why the checkpoint's rows are not known yet; NULL: they are */

@@ -119,12 +119,12 @@ void create_call(struct creates *creates, struct create *create, size_t index,
                  const struct resource *resource, struct call_question asks);
 /* The item's call is not answered yet, or not made: ASK. */
 struct look create_call_look(const struct create *create, size_t index);
-/* devicemgr_allocated(), and so on, of calls that are ours */
-void creates_allocated(struct creates *creates, uint64_t call, int code, const char *message,
+/* devicemgr_allocated(), and so on, of calls that are ours, by their numbers. */
+void creates_allocated(struct creates *creates, uint64_t number, int code, const char *message,
                        const V1beta1__AllocateResponse *response);
-void creates_preferred(struct creates *creates, uint64_t call, int code,
+void creates_preferred(struct creates *creates, uint64_t number, int code,
                        const V1beta1__PreferredAllocationResponse *response);
-void creates_prestarted(struct creates *creates, uint64_t call, int code, const char *message);
+void creates_prestarted(struct creates *creates, uint64_t number, int code, const char *message);
 /* The endpoint's connection is over, and the calls on it with it. */
 void creates_endpoint_ended(struct creates *creates, uint64_t endpoint);
 

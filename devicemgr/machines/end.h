@@ -146,8 +146,10 @@ void end_sandbox_free(struct end_sandbox *stop);
 void ends_reached(struct ends *ends, bool reached);
 /* devicemgr_pod_evicted() */
 void ends_evicted(struct ends *ends, uint64_t order, enum devicemgr_evicted outcome);
+/* A commit takes what is to be stored; it is over. */
 void ends_commit_began(struct ends *ends, uint64_t commit);
 void ends_committed(struct ends *ends, uint64_t commit, const char *error);
+/* Orders anew whose order may be forced by now. */
 void ends_tick(struct ends *ends);
 uint64_t ends_next_ms(const struct ends *ends);
 

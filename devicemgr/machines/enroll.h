@@ -20,6 +20,7 @@ bool enroll_lost(struct state *state, uint64_t number, const char *why);
 /* devicemgr_driver_moved() */
 bool enroll_moved(struct state *state, uint64_t number, const struct devicemgr_driver_instance *is)
     __attribute__((warn_unused_result));
+/* devicemgr_driver_deregister(); its connection is over. */
 void enroll_end(struct state *state, uint64_t number);
 /* The slices of the driver of this name are gone; nothing for one that is not away. */
 void enroll_wiped(struct state *state, const char *name);

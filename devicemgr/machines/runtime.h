@@ -22,7 +22,7 @@ struct runtime {
 void runtime_fini(struct runtime *runtime);
 
 /* devicemgr_sandbox_ran(), and so on */
-void runtime_sandbox_ran(struct state *state, const struct devicemgr_sandbox *told);
+void runtime_sandbox_ran(struct state *state, const struct devicemgr_sandbox *sandbox);
 void runtime_sandbox_stopping(struct state *state, const char *sandbox_id);
 void runtime_sandbox_stop_failed(struct state *state, const char *sandbox_id);
 void runtime_sandbox_stopped(struct runtime *runtime, const char *sandbox_id);

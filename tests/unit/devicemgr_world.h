@@ -118,7 +118,7 @@ void pass(struct world *w, uint64_t ms);
 /* ---- plugins; "g0 g1! g2@1 g3@0@1": g1 is unhealthy, g2 on NUMA node 1, g3 on two ---- */
 void plugin_register(struct world *w, uint64_t registration, const char *resource,
                      const char *socket);
-void plugin_options(struct world *w, uint64_t endpoint, bool pre_start, bool preferred);
+void plugin_options(struct world *w, uint64_t endpoint, bool pre_start, bool wants_preferred);
 void plugin_list(struct world *w, uint64_t endpoint, const char *devices);
 void plugin_lost(struct world *w, uint64_t endpoint, const char *reason);
 /* A lost endpoint's stop time has come to be stored (STOP_STORE_MS), and is; nothing else
@@ -126,7 +126,7 @@ void plugin_lost(struct world *w, uint64_t endpoint, const char *reason);
 void plugin_stop_stored(struct world *w, const char *resource);
 /* Register, options, list; nothing of it is left to expect. The endpoint's number. */
 uint64_t plugin_up(struct world *w, const char *resource, const char *socket, const char *devices,
-                   bool pre_start, bool preferred);
+                   bool pre_start, bool wants_preferred);
 /* plugin_up() of GPU and of NIC, which want nothing more than that. */
 uint64_t gpus_up(struct world *w, const char *devices);
 uint64_t nics_up(struct world *w, const char *devices);
