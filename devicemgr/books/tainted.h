@@ -2,14 +2,15 @@
  * Which taints are in force on a device, wherever they come from: an operator's orders, the
  * settings, what its plugin says of its health, what the cluster says.
  *
- * By its health a device is tainted NoSchedule as long as it is unhealthy, which is what has always
- * been so, by other rules; and NoExecute where the settings say so, once it has been unhealthy for
- * that long by the word of a plugin that is connected. What is said once holds while the plugin is
- * away, but nothing new comes of that. Of a resource's devices at most one of TAINT_HEALTH_SHARE is
- * NoExecute by health at a time, and at least one; with more the *guard* closes: nothing new
- * becomes NoExecute before none of them is unhealthy for so long, with its plugin or without. An
- * operator may taint the others. That it is closed outlives a restart, and so does since when those
- * are unhealthy that are NoExecute, or held back by it; another boot forgets both.
+ * By its health a device is tainted NoSchedule as long as it is unhealthy: other rules, older than
+ * taints, see to it that nobody new gets one. It is NoExecute where the settings say so, once it
+ * has been unhealthy for that long by the word of a plugin that is connected. What is said once
+ * holds while the plugin is away, but nothing new comes of that. Of a resource's devices at most
+ * one of TAINT_HEALTH_SHARE is NoExecute by health at a time, and at least one; with more the
+ * *guard* closes: nothing new becomes NoExecute before none of them is unhealthy for so long, with
+ * its plugin or without. An operator may taint the others. That it is closed outlives a restart,
+ * and so does since when those are unhealthy that are NoExecute, or held back by it; another boot
+ * forgets both.
  */
 #ifndef DEVICEMGR_BOOKS_TAINTED_H
 #define DEVICEMGR_BOOKS_TAINTED_H

@@ -22,7 +22,6 @@ void create_call(struct creates *creates, struct create *create, size_t index,
                  const struct resource *resource, struct call_question asks)
 {
     struct create_item *item = &create->items[index];
-
     uint64_t timeout_ms = cut_timeout(create, creates->state->now_ms, asks.timeout_ms);
 
     if (item->call || (item->queued_ms > 0 && timeout_ms < earlier(asks.timeout_ms, TURN_LEFT_MS)))

@@ -63,9 +63,8 @@ bool holders_keeps_asked(const struct state *state, const struct allocation *ask
 bool holders_nobody(const struct state *state, const char *resource, const char *id);
 
 /* Containers that the checkpoint does not know of may run, until the runtime has listed all of
- * them: nothing new is given out before (the kubelet, too, waits for its sources to be ready). If
- * rows of it are lost, they may also be in the making, and a later list is waited for. GO or WAIT.
- */
+ * them: nothing new is given out before (the kubelet, too, waits for its sources to be ready). With
+ * rows of it lost they may be in the making, too, and a later list is waited for. GO or WAIT. */
 struct look holders_listed(const struct state *state, const struct wanted *wanted);
 
 #endif

@@ -29,8 +29,9 @@ static const char **rename_of(const struct renames *renames, const struct device
 static bool decide(struct devicemgr *mgr, uint64_t create, const struct devicemgr_create *request,
                    bool renamed)
 {
+    /* Names of CDI devices may be a claim's. */
     if (request->cdi_devices_len > 0 && turn_claims_refuse(mgr, create, request))
-        return true; /* perhaps of claims */
+        return true;
     if (creates_begin(&mgr->creates, create, request) ||
         creates_begin_claimed(&mgr->creates, create, request, renamed))
         return true;
