@@ -413,7 +413,7 @@ static bool is_off(const struct tasks *tasks, const struct task *task)
     if (!task_is_asked(task, task->kind))
         return true;
     if (task->kind == TASK_PREPARE)
-        return task_owed_before(tasks, task->claimants);
+        return task_owed_first(tasks, task->claim);
     if (task->before == CLAIM_OWED)
         return false;
     return task_users_have(task->claim) ||
