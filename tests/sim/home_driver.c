@@ -98,19 +98,22 @@ static bool take(struct home_world *h, size_t claim, bool by_kubelet)
 
     if (!is->allocated)
         return false;
+    if (is->given_up && is->due_anew)
+        count_add(COUNT_HOME_ANEW);
     is->taken = true;
     is->taken_device = is->device;
     is->taken_ms = h->now_ms;
     is->by_kubelet = by_kubelet;
-    is->file_lost = false;
+    is->file_lost = is->given_up = is->due_anew = is->tried_anew = false;
     is->answered = is->owed = is->tried = false;
     return true;
 }
 
-static void give_back(struct home_world *h, size_t claim)
+static void give_back(struct home_world *h, size_t claim, bool by_kubelet)
 {
     struct hw_claim *is = &h->claims[claim];
 
+    is->given_up = !by_kubelet;
     is->taken = is->owed = is->tried = is->by_kubelet = is->answered = false;
 }
 
@@ -128,7 +131,7 @@ static void decide(struct home_world *h, struct hw_op *op, bool done)
         op->failed = !take(h, op->claim, false);
     } else {
         op->failed = false;
-        give_back(h, op->claim);
+        give_back(h, op->claim, false);
     }
     home_note(h, "c%zu is %s%s", op->claim, op->prepare ? "taken" : "given back",
               op->failed ? ", not" : "");
@@ -160,6 +163,7 @@ void home_ops_end(struct home_world *h, uint64_t instance)
             count_add(op->prepare ? COUNT_HOME_UNANSWERED : COUNT_HOME_UNANSWERED_UNPREPARE);
         note_lost(&h->claims[op->claim]);
         note_unsure(h, op, &h->claims[op->claim]);
+        home_anew_ended(h, op, false);
         *op = (struct hw_op){0};
     }
     for (size_t i = 0; !instance && i < h->claims_len; i++)
@@ -182,7 +186,7 @@ bool home_driver_does(struct home_world *h, size_t claim, bool prepare)
     if (prepare)
         done = take(h, claim, true);
     else
-        give_back(h, claim);
+        give_back(h, claim, true);
     if (!prepare && !(d->moved && d->stored))
         is->astray = true;
     home_note(h, "c%zu is %s by the kubelet%s", claim, prepare ? "taken" : "given back",
@@ -238,6 +242,7 @@ static void answer(struct home_world *h, struct hw_op *op)
     claim->lost = 0;
     home_note(h, "call %" PRIu64 " on c%zu is answered%s", is.call, is.claim,
               is.failed ? ": it failed" : "");
+    home_anew_ended(h, &is, !is.failed);
     if (is.failed) {
         claim->failed_ms = h->now_ms;
         claim->tried = claim->tried || !is.prepare;
@@ -276,6 +281,7 @@ static void is_late(struct home_world *h, struct hw_op *op)
     claim->tried = claim->tried || !is.prepare;
     claim->in_use = false;
     note_unsure(h, &is, claim);
+    home_anew_ended(h, &is, false);
     devicemgr_claim_answered(h->core, h->now_ms, is.call, CODE_DEADLINE_EXCEEDED, "it is late",
                              NULL, 0);
     home_shim_run(h);

@@ -14,7 +14,7 @@ static bool row_is(const struct home_world *h, size_t claim, const char *state)
     return row.there && strcmp(row.state, state) == 0;
 }
 
-static bool has_op(const struct home_world *h, size_t claim)
+bool home_has_op(const struct home_world *h, size_t claim)
 {
     for (size_t i = 0; i < HW_OPS; i++) {
         if (h->ops[i].call && h->ops[i].claim == claim)
@@ -100,7 +100,8 @@ void home_judge_call(struct home_world *h, const struct hw_op *op)
 
     check_that(h->w, is_right_instance(&h->drivers[claim->driver], op->instance),
                "driver %zu is called where it is: %" PRIu64, claim->driver, op->instance);
-    check_that(h->w, !has_op(h, op->claim), "c%zu is asked for in two calls at once", op->claim);
+    check_that(h->w, !home_has_op(h, op->claim), "c%zu is asked for in two calls at once",
+               op->claim);
     check_that(h->w,
                (claim->asked && claim->asks_prepare == op->prepare && !op->looks) ||
                    (op->prepare && claim->used_since) ||
@@ -185,8 +186,7 @@ static void check_unprepared(struct home_world *h, size_t id)
         count_add(COUNT_HOME_OWED_UNANSWERED);
 }
 
-/* Something is owed to the driver, which goes first. */
-static bool owes(const struct home_world *h, size_t driver)
+bool home_owes(const struct home_world *h, size_t driver)
 {
     for (size_t i = 0; i < h->claims_len; i++) {
         if (h->claims[i].driver == driver && row_is(h, i, "owed"))
@@ -201,8 +201,8 @@ static bool was_well(const struct home_world *h, size_t id)
     const struct hw_claim *claim = &h->claims[id];
     const struct hw_driver *d = &h->drivers[claim->driver];
 
-    return home_driver_can_be_called(d) && d->trouble_ms < claim->asked_ms && !has_op(h, id) &&
-           !owes(h, claim->driver) && !h->commit && h->failed_ms < claim->asked_ms &&
+    return home_driver_can_be_called(d) && d->trouble_ms < claim->asked_ms && !home_has_op(h, id) &&
+           !home_owes(h, claim->driver) && !h->commit && h->failed_ms < claim->asked_ms &&
            h->stored_ms < h->now_ms && (claim->asks_prepare || !home_may_be_used(h, id));
 }
 
@@ -341,7 +341,7 @@ static void judge_claim(struct home_world *h, size_t id)
     struct hw_row row = home_shim_row(h, id);
 
     if (moved && row.there && strcmp(row.state, "owed") != 0 && !claim->asked &&
-        !claim->used_since && !has_op(h, id)) {
+        !claim->used_since && !home_has_op(h, id)) {
         check_that(h->w, home_may_be_used(h, id),
                    "c%zu is let go of, as its driver has moved and no container runs with it", id);
         count_add(COUNT_HOME_KEPT_USED);
@@ -350,6 +350,7 @@ static void judge_claim(struct home_world *h, size_t id)
                claim->life != HW_WANTED || !claim->by_shim || !claim->prepared || moved ||
                    claim->let_go || row.there,
                "c%zu is not forgotten, which the kubelet was told of", id);
+    home_anew_judge(h, id);
 }
 
 void home_judge(struct home_world *h)

@@ -42,6 +42,8 @@ static void note_trouble(struct home_world *h, size_t driver, bool came)
         if (h->claims[i].driver == driver && h->claims[i].lost < CLAIM_LOST_MAX)
             h->claims[i].tried = false;
     }
+    if (came)
+        home_anew_driver_came(h, driver);
 }
 
 static void lose_told(struct home_world *h, size_t driver);

@@ -127,12 +127,22 @@ static void note_given_back(struct home_world *h, bool fails)
     }
 }
 
+/* What a driver has said of a claim is asked for once more: by the shim, if one runs with it. */
+static void note_unstored(struct home_world *h)
+{
+    for (const struct row *row = h->pending; row; row = row->next) {
+        if (row->kind == DEVICEMGR_RECORD_CLAIM)
+            h->claims[home_claim_find(row->key[0])].unsure = true;
+    }
+}
+
 static void end_commit(struct home_world *h, bool fails)
 {
     h->commit = 0;
     h->store_fails = fails;
     if (fails) {
         h->failed_ms = h->now_ms;
+        note_unstored(h);
         rows_free(&h->pending);
         note_given_back(h, true);
         home_uses_by_rows(h);

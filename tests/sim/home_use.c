@@ -229,6 +229,32 @@ bool home_is_used(const struct home_world *h, size_t claim)
     return false;
 }
 
+/* Another claim has a device of the same name: the container may have come for that. */
+static bool has_same_name(const struct home_world *h, const struct hw_use *use, size_t index)
+{
+    size_t claim = use->claims[index], driver = h->claims[claim].driver;
+
+    for (size_t i = 0; h->drivers[driver].same_names && i < h->claims_len; i++) {
+        if (i != claim && h->claims[i].driver == driver && h->claims[i].said &&
+            h->claims[i].said_device == use->device[index])
+            return true;
+    }
+    return false;
+}
+
+bool home_is_known(const struct home_world *h, size_t claim)
+{
+    for (size_t i = 0; i < HW_USES; i++) {
+        const struct hw_use *use = &h->uses[i];
+
+        for (size_t k = 0; !use->over && k < use->claims_len; k++) {
+            if (use->claims[k] == claim && use->known[k] && !has_same_name(h, use, k))
+                return true;
+        }
+    }
+    return false;
+}
+
 /* `known`: the shim knows that it has, for certain. */
 static bool has(const struct home_world *h, unsigned uid, size_t claim, bool known)
 {

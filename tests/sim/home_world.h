@@ -15,8 +15,9 @@
  * `home_world.c` is what happens, `home_shim.c` the core with its ports, `home_driver.c` what
  * drivers have, `home_place.c` where they are, `home_kubelet.c` the kubelet's calls, by both
  * ways, `home_pod.c` its pods, and the runtime, `home_cluster.c` devices of claims, and the
- * agent, `home_use.c` who has a device, as the shim must and may know it, `home_names.c` what the
- * kubelet names, `home_parts.c` devices that are parts of one, `home_judge.c` the properties.
+ * agent, `home_use.c` who has a device, as the shim must and may know it, `home_anew.c` what was
+ * unprepared under them, `home_names.c` what the kubelet names, `home_parts.c` devices that are
+ * parts of one, `home_judge.c` the properties.
  */
 #ifndef TESTS_SIM_HOME_WORLD_H
 #define TESTS_SIM_HOME_WORLD_H
@@ -131,6 +132,9 @@ struct hw_claim {
     bool taken;
     unsigned taken_device;
     uint64_t taken_ms;
+    bool given_up;   /* it has unprepared it, as the shim asked it to, and not prepared it since: */
+    bool due_anew;   /* it is to, as a container comes for it, or runs with it; */
+    bool tried_anew; /* but was asked to since it is there, and has not */
     bool file_lost;  /* by which the runtime knows its device, as by a reboot */
     bool by_kubelet; /* by a call of the kubelet's own */
     bool answered;   /* it has told the shim of the device that it has */
@@ -363,6 +367,8 @@ void home_uses_by_rows(struct home_world *h);
  * known to. */
 bool home_may_be_used(const struct home_world *h, size_t claim);
 bool home_is_used(const struct home_world *h, size_t claim);
+/* Likewise, or was asked for and may come yet. */
+bool home_is_known(const struct home_world *h, size_t claim);
 /* Whether one may be there that was asked for with this very claim. */
 bool home_is_asked_with(const struct home_world *h, size_t claim);
 /* What a pod that is to have a container is in the way of. */
@@ -377,6 +383,15 @@ enum hw_held {
 /* `may`: by what the shim may know; else by what it must. `claim`: whose device it is. */
 enum hw_held home_held(const struct home_world *h, const struct hw_pod *pod, bool may,
                        size_t *claim);
+
+/* ---- home_anew.c ---- */
+
+/* A call has ended, however; `took`: it has said that it has prepared the claim. */
+void home_anew_ended(struct home_world *h, const struct hw_op *op, bool took);
+/* It is asked for all that it is still to prepare anew. */
+void home_anew_driver_came(struct home_world *h, size_t driver);
+/* Of a claim, after each run, where nothing is to be stored. */
+void home_anew_judge(struct home_world *h, size_t claim);
 
 /* ---- home_names.c ---- */
 
@@ -403,6 +418,10 @@ void home_parts_gone(struct home_world *h, size_t driver);
 
 /* ---- home_judge.c ---- */
 
+/* Whether its driver is called for it. */
+bool home_has_op(const struct home_world *h, size_t claim);
+/* Something is owed to the driver, which goes first. */
+bool home_owes(const struct home_world *h, size_t driver);
 void home_judge_call(struct home_world *h, const struct hw_op *op);
 /* What a call of the shim's makes of the claim, before it does. */
 void home_judge_effect(struct home_world *h, const struct hw_op *op);
