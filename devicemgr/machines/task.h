@@ -130,6 +130,7 @@ struct tasks {
     bool doubt;     /* or perhaps not: rows were lost */
     bool owed_less; /* one that was owed has been tried: others may go on */
     bool given_up;  /* of a claim, or more */
+    bool asked;     /* some ask that were not looked at yet: tasks_asked() */
     uint64_t turn;  /* the last one */
     struct task *by_claim;
     struct task *by_call;
@@ -139,10 +140,12 @@ struct tasks {
 
 void tasks_fini(struct tasks *tasks);
 
-/* devicemgr_claim_prepare(), devicemgr_claim_unprepare() */
+/* devicemgr_claim_prepare(), devicemgr_claim_unprepare(). Claims of one request are looked at by
+ * tasks_asked(), once all are there: what keeps one of them keeps the others. */
 void tasks_ask(struct tasks *tasks, enum task_kind kind, uint64_t number,
                struct devicemgr_batch batch, const char *driver,
                const struct devicemgr_claim *claim);
+void tasks_asked(struct tasks *tasks);
 /* devicemgr_claim_cancelled() */
 void tasks_cancelled(struct tasks *tasks, uint64_t number);
 /* All rows are in; `lost`: not all that there were. */

@@ -114,7 +114,20 @@ void tasks_ask(struct tasks *tasks, enum task_kind kind, uint64_t number,
         claim_forget_allocation(is);
     }
     action_push(&state->actions, ACTION_CLAIM_LOOK, 0)->claim = action_claim(is);
+    if (batch.number != 0) {
+        tasks->asked = true;
+        return;
+    }
     task_advance(tasks, task);
+    settle(tasks);
+}
+
+void tasks_asked(struct tasks *tasks)
+{
+    if (!tasks->asked)
+        return;
+    tasks->asked = false;
+    advance_all(tasks);
     settle(tasks);
 }
 

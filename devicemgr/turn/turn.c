@@ -148,6 +148,7 @@ void devicemgr_run(struct devicemgr *mgr)
     if (mgr->running)
         return;
     mgr->running = true;
+    tasks_asked(&mgr->tasks);
     for (;;) {
         if (!turn_ends_nobody(mgr))
             review_ends(mgr); /* who is not to go any more has nothing sent */

@@ -694,6 +694,38 @@ static void also_for_what_is_owed_of_themselves(void **state)
     expect_nothing(w);
 }
 
+/* Whichever the kubelet names first; what was never sent is in nobody's way but its own. */
+static void whichever_of_them_is_first(void **state)
+{
+    struct world *w = *state;
+
+    driver_up(w, 1, DRIVER);
+    driver_lost(w, 1, "closed");
+    prepare(w, 5, "c1");
+    expect_stored(w, "commit claim c1 *");
+    claim_cancelled(w, 5);
+    unprepare(w, 6, "c1");
+    expect_stored(w, "commit claim c1 *");
+    expect(w, "claim 6 done*");
+    driver_connected(w, 1);
+    expect(w, "unprepare c1 *");
+    claim_failed(w, 13, "device is busy");
+    ask_in_batch(w, 7, true, (struct devicemgr_batch){7, 0}, "c2");
+    ask_in_batch(w, 8, true, (struct devicemgr_batch){7, 1}, "c1");
+    devicemgr_run(w->mgr);
+    expect_nothing(w);
+    pass(w, OWED_RETRY_MS_MIN);
+    expect(w, "unprepare c1 *");
+    claim_unprepared(w);
+    expect_stored(w, "commit -claim c1 *");
+    expect_stored(w, "commit claim c1 " DRIVER ", claim c2 *");
+    expect(w, "prepare c1 *");
+    expect(w, "place 1 of batch 7");
+    expect(w, "prepare c2 *");
+    expect(w, "place 0 of batch 7");
+    expect_nothing(w);
+}
+
 /* A driver that ends each time that it is told: it serves others, and is told later. */
 static void one_that_ends_its_driver_is_told_later(void **state)
 {
@@ -1033,6 +1065,7 @@ int main(void)
         CLAIMS_TEST(nor_of_what_draws_on_other_counters),
         CLAIMS_TEST(those_of_one_request_wait_for_each_other),
         CLAIMS_TEST(also_for_what_is_owed_of_themselves),
+        CLAIMS_TEST(whichever_of_them_is_first),
         CLAIMS_TEST(one_that_ends_its_driver_is_told_later),
         CLAIMS_TEST(one_that_may_have_others_is_in_the_way_of_all),
         CLAIMS_TEST(who_waits_for_it_is_told_so),
