@@ -125,6 +125,7 @@
     X(HOME_ASTRAY, "unprepares asked for what is allocated no more, under its container")          \
     X(HOME_JOINED, "claims that another pod comes for while they are unprepared")                  \
     X(HOME_USED_SINCE, "those that are prepared anew, since its container came")                   \
+    X(HOME_TOGETHER, "claims of which another of the request is called for")                       \
     X(HOME_ANEW, "those for whose container, of which must be known, they have to be")             \
     X(HOME_UNRESOLVED, "containers whose claim's device the runtime does not know")                \
     X(HOME_UNSTORED, "those refused as that could not be stored")                                  \

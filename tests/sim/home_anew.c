@@ -35,17 +35,21 @@ static bool is_quiet(const struct home_world *h, size_t id)
     const struct hw_driver *d = &h->drivers[claim->driver];
 
     return d->here && d->connected && !claim->asked && !home_has_op(h, id) &&
-           !home_owes(h, claim->driver);
+           !home_owes(h, claim->driver) && home_shim_is_stored(h);
 }
 
-void home_anew_judge(struct home_world *h, size_t id)
+/* Who comes later, for a claim that nobody has any more, has it prepared anew where the runtime
+ * does not know it. */
+void home_anew_judge(struct home_world *h)
 {
-    const struct hw_claim *claim = &h->claims[id];
-    bool bare = claim->given_up && claim->due_anew && home_is_used(h, id);
+    for (size_t i = 0; i < h->claims_len; i++) {
+        struct hw_claim *claim = &h->claims[i];
 
-    if (!bare || !is_quiet(h, id))
-        return;
-    check_that(h->w, claim->tried_anew,
-               "c%zu is prepared anew, that its driver has unprepared as a container came for it",
-               id);
+        claim->due_anew = claim->due_anew && home_is_known(h, i);
+        check_that(
+            h->w,
+            !claim->given_up || !claim->due_anew || claim->tried_anew || !home_is_used(h, i) ||
+                !is_quiet(h, i),
+            "c%zu is prepared anew, that its driver has unprepared as a container came for it", i);
+    }
 }

@@ -164,6 +164,7 @@ void home_ops_end(struct home_world *h, uint64_t instance)
         note_lost(&h->claims[op->claim]);
         note_unsure(h, op, &h->claims[op->claim]);
         home_anew_ended(h, op, false);
+        h->claims[op->claim].called = false;
         *op = (struct hw_op){0};
     }
     for (size_t i = 0; !instance && i < h->claims_len; i++)
@@ -202,27 +203,22 @@ static size_t driver_of(const struct home_world *h, size_t claim)
     return h->claims[claim].driver;
 }
 
-void home_driver_called(struct home_world *h, bool prepare, enum hw_looks looks, uint64_t instance,
-                        uint64_t call, const struct devicemgr_claim *claim)
+void home_driver_called(struct home_world *h, const struct hw_op *is)
 {
-    struct hw_op op = {.call = call,
-                       .instance = instance,
-                       .claim = home_claim_find(claim->uid),
-                       .prepare = prepare,
-                       .looks = looks};
+    struct hw_op op = *is;
     size_t slot = 0;
 
     op.seen = h->drivers[driver_of(h, op.claim)].seen;
     op.used = home_is_asked_with(h, op.claim);
-    home_note(h, "%s %s at %" PRIu64 " by %" PRIu64,
-              looks != HW_SENT ? "settle"
-              : prepare        ? "prepare"
-                               : "unprepare",
-              claim->uid, instance, call);
+    home_note(h, "%s c%zu at %" PRIu64 " by %" PRIu64 ", of %" PRIu64,
+              op.looks != HW_SENT ? "settle"
+              : op.prepare        ? "prepare"
+                                  : "unprepare",
+              op.claim, op.instance, op.call, op.batch);
     home_judge_call(h, &op);
-    if (prepare && !h->claims[op.claim].asked)
+    if (op.prepare && !h->claims[op.claim].asked)
         count_add(COUNT_HOME_USED_SINCE);
-    if (instance == h->drivers[driver_of(h, op.claim)].told)
+    if (op.instance == h->drivers[driver_of(h, op.claim)].told)
         count_add(COUNT_HOME_CALLED_THERE);
     while (slot < HW_OPS && h->ops[slot].call)
         slot++;

@@ -7,7 +7,7 @@
 #include "tests/sim/home_world.h"
 #include "tests/sim/promise.h"
 
-static bool row_is(const struct home_world *h, size_t claim, const char *state)
+bool home_row_is(const struct home_world *h, size_t claim, const char *state)
 {
     struct hw_row row = home_shim_row(h, claim);
 
@@ -58,39 +58,40 @@ static bool is_kept_in_books(const struct hw_claim *owed, const struct hw_claim 
 static bool may_be_again(const struct home_world *h, size_t owed)
 {
     return h->drivers[h->claims[owed].driver].same_names && home_may_be_used(h, owed) &&
-           !row_is(h, owed, "owed");
+           !home_row_is(h, owed, "owed");
 }
 
 /* The kubelet has asked to prepare it anew since: it is to have that, and nobody is to unprepare
  * it. */
 static bool is_asked_anew(const struct home_world *h, size_t owed)
 {
-    return h->claims[owed].in_books && row_is(h, owed, "sent");
+    return h->claims[owed].in_books && home_row_is(h, owed, "sent");
 }
 
-/* What others may have of it must be gone before the claim is prepared, and that be stored, as it
- * goes out once more after a kill: what failed is in the way of its own pool. */
-static void check_owed(struct home_world *h, const struct hw_op *op)
+bool home_is_owed_before(const struct home_world *h, size_t owed, size_t id)
 {
-    const struct hw_claim *claim = &h->claims[op->claim];
+    const struct hw_claim *claim = &h->claims[id], *other = &h->claims[owed];
     const struct hw_driver *d = &h->drivers[claim->driver];
+    bool apart = home_pool_name(d, other->taken_device) != home_pool_name(d, claim->device) ||
+                 home_parts_apart(d, other->taken_device, claim->device);
 
+    return owed != id && other->driver == claim->driver && other->owed && claim->allocated &&
+           !may_be_again(h, owed) && !is_asked_anew(h, owed) &&
+           !(other->tried && (apart || is_kept_in_books(other, claim) || is_unseen(h, owed)));
+}
+
+/* And that is stored, as it goes out once more after a kill. */
+static void check_owed(struct home_world *h, size_t id)
+{
     for (size_t i = 0; i < h->claims_len; i++) {
         const struct hw_claim *other = &h->claims[i];
-        bool apart = home_pool_name(d, other->taken_device) != home_pool_name(d, claim->device) ||
-                     home_parts_apart(d, other->taken_device, claim->device);
 
-        check_that(
-            h->w,
-            i == op->claim || other->driver != claim->driver || !other->owed || !claim->allocated ||
-                may_be_again(h, i) || is_asked_anew(h, i) ||
-                (other->tried && (apart || is_kept_in_books(other, claim) || is_unseen(h, i))),
-            "c%zu is prepared before c%zu is unprepared, which is owed", op->claim, i);
+        check_that(h->w, !home_is_owed_before(h, i, id),
+                   "c%zu is prepared before c%zu is unprepared, which is owed", id, i);
         check_that(h->w,
-                   i == op->claim || other->driver != claim->driver || !other->given_back ||
-                       !row_is(h, i, "owed"),
-                   "c%zu is prepared before it is stored that c%zu is not owed any more", op->claim,
-                   i);
+                   i == id || other->driver != h->claims[id].driver || !other->given_back ||
+                       !home_row_is(h, i, "owed"),
+                   "c%zu is prepared before it is stored that c%zu is not owed any more", id, i);
     }
 }
 
@@ -105,13 +106,14 @@ void home_judge_call(struct home_world *h, const struct hw_op *op)
     check_that(h->w,
                (claim->asked && claim->asks_prepare == op->prepare && !op->looks) ||
                    (op->prepare && claim->used_since) ||
-                   (!op->prepare && row_is(h, op->claim, "owed")),
+                   (!op->prepare && home_row_is(h, op->claim, "owed")),
                "a driver is asked for what somebody waits for: c%zu", op->claim);
     if (!op->prepare)
         return;
-    check_that(h->w, row_is(h, op->claim, "sent"), "that c%zu is sent is durable before",
+    check_that(h->w, home_row_is(h, op->claim, "sent"), "that c%zu is sent is durable before",
                op->claim);
-    check_owed(h, op);
+    check_owed(h, op->claim);
+    home_batch_called(h, op);
 }
 
 /* The kubelet counts on it, and has not asked for this. One that asks to prepare it has it made
@@ -152,7 +154,7 @@ static void check_prepared(struct home_world *h, size_t id, const struct devicem
                "c%zu is prepared as the kubelet is told", id);
     check_that(h->w, claim->taken_ms >= claim->asked_ms, "c%zu is prepared since it was asked for",
                id);
-    check_that(h->w, row_is(h, id, "prepared") && row.has_device && row.device == device,
+    check_that(h->w, home_row_is(h, id, "prepared") && row.has_device && row.device == device,
                "c%zu has a row that says what the kubelet is told", id);
     count_add(COUNT_HOME_PREPARES);
 }
@@ -177,7 +179,7 @@ static void check_unprepared(struct home_world *h, size_t id)
                claim->owed || home_device_is_local(claim->taken_device) || is_secret(claim) ||
                    is_unseen(h, id), /* or it was told so before, and nothing is sent since */
                "c%zu of other nodes, too, is truly unprepared", id);
-    check_that(h->w, row_is(h, id, "owed"), "c%zu is owed, and that is durable", id);
+    check_that(h->w, home_row_is(h, id, "owed"), "c%zu is owed, and that is durable", id);
     check_that(h->w, !home_is_used(h, id), "c%zu is not put off while a container runs with it",
                id);
     claim->owed = true;
@@ -189,7 +191,7 @@ static void check_unprepared(struct home_world *h, size_t id)
 bool home_owes(const struct home_world *h, size_t driver)
 {
     for (size_t i = 0; i < h->claims_len; i++) {
-        if (h->claims[i].driver == driver && row_is(h, i, "owed"))
+        if (h->claims[i].driver == driver && home_row_is(h, i, "owed"))
             return true;
     }
     return false;
@@ -350,7 +352,6 @@ static void judge_claim(struct home_world *h, size_t id)
                claim->life != HW_WANTED || !claim->by_shim || !claim->prepared || moved ||
                    claim->let_go || row.there,
                "c%zu is not forgotten, which the kubelet was told of", id);
-    home_anew_judge(h, id);
 }
 
 void home_judge(struct home_world *h)
@@ -362,6 +363,8 @@ void home_judge(struct home_world *h)
         judge_driver(h, d);
     for (size_t i = 0; i < h->claims_len && home_shim_is_stored(h); i++)
         judge_claim(h, i);
+    home_anew_judge(h);
+    home_batches_judge(h);
 }
 
 /* ---- in the end ---- */

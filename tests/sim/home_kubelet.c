@@ -54,11 +54,10 @@ static bool knows_answer(const struct home_world *h, size_t claim)
     return home_shim_is_stored(h) && !row.unanswered && strcmp(row.state, "prepared") == 0;
 }
 
-static void ask_shim(struct home_world *h, size_t claim, bool prepare)
+static void ask_shim(struct home_world *h, size_t claim, bool prepare, struct devicemgr_batch batch)
 {
     struct hw_claim *is = &h->claims[claim];
     char uid[16];
-    const struct devicemgr_batch alone = {0};
     const struct devicemgr_claim names = {.pod_namespace = "ns", .name = uid, .uid = uid};
     const char *driver = home_driver_name(is->driver);
 
@@ -66,16 +65,17 @@ static void ask_shim(struct home_world *h, size_t claim, bool prepare)
     is->asked = ++h->number;
     is->asks_prepare = prepare;
     is->asked_ms = h->now_ms;
+    is->batch = batch.number;
+    is->called = false;
     home_note(h, "the kubelet asks to %s %s, %" PRIu64, prepare ? "prepare" : "unprepare", uid,
               is->asked);
     is->alone = is->alone && (home_is_used(h, claim) || (!prepare && knows_answer(h, claim)));
     if (prepare) {
         is->told = false;
-        devicemgr_claim_prepare(h->core, h->now_ms, is->asked, alone, driver, &names);
+        devicemgr_claim_prepare(h->core, h->now_ms, is->asked, batch, driver, &names);
     } else {
-        devicemgr_claim_unprepare(h->core, h->now_ms, is->asked, alone, driver, &names);
+        devicemgr_claim_unprepare(h->core, h->now_ms, is->asked, batch, driver, &names);
     }
-    home_shim_run(h);
 }
 
 void home_give_up(struct home_world *h, size_t claim)
@@ -138,7 +138,7 @@ static void ask_driver(struct home_world *h, size_t claim, bool prepare)
 }
 
 /* It has written the claim down before. */
-void home_ask(struct home_world *h, size_t claim, bool prepare)
+static void ask(struct home_world *h, size_t claim, bool prepare, struct devicemgr_batch batch)
 {
     struct hw_claim *is = &h->claims[claim];
     const struct hw_driver *d = &h->drivers[is->driver];
@@ -150,7 +150,18 @@ void home_ask(struct home_world *h, size_t claim, bool prepare)
     if (d->with_kubelet && (!d->bridged || rng_percent(&h->rng, THERE_PERCENT)))
         ask_driver(h, claim, prepare);
     else if (d->bridged)
-        ask_shim(h, claim, prepare);
+        ask_shim(h, claim, prepare, batch);
+}
+
+void home_ask(struct home_world *h, const size_t *claims, size_t claims_len, bool prepare)
+{
+    uint64_t first = h->number;
+
+    h->number += HW_DRIVERS;
+    for (size_t i = 0; i < claims_len && !*h->w->broken; i++)
+        ask(h, claims[i], prepare,
+            (struct devicemgr_batch){first + h->claims[claims[i]].driver + 1, i});
+    home_shim_run(h);
 }
 
 /* What it had asked for is over with its connections; what is prepared it does not remember. */

@@ -325,13 +325,17 @@ static size_t rooms(const struct home_world *h)
 /* Whether the kubelet remembers all its claims as prepared; else it asks. */
 static bool prepare(struct home_world *h, const struct hw_pod *pod)
 {
+    size_t claims[HW_POD_CLAIMS], len = 0;
     bool done = true;
 
-    for (size_t i = 0; i < pod->claims_len && !*h->w->broken; i++) {
+    for (size_t i = 0; i < pod->claims_len; i++) {
         if (!h->claims[pod->claims[i]].prepared)
-            home_ask(h, pod->claims[i], true);
-        done = done && h->claims[pod->claims[i]].prepared;
+            claims[len++] = pod->claims[i];
     }
+    if (len > 0)
+        home_ask(h, claims, len, true);
+    for (size_t i = 0; i < pod->claims_len; i++)
+        done = done && h->claims[pod->claims[i]].prepared;
     return done;
 }
 
@@ -353,6 +357,7 @@ static void join(struct home_world *h, size_t claim)
 /* Whether the claims of which it is the last are unprepared. */
 static bool unprepare(struct home_world *h, const struct hw_pod *pod)
 {
+    size_t claims[HW_POD_CLAIMS], len = 0;
     bool done = true;
 
     for (size_t i = 0; i < pod->claims_len && !*h->w->broken; i++) {
@@ -366,9 +371,13 @@ static bool unprepare(struct home_world *h, const struct hw_pod *pod)
             claim->allocated = claim->allocated && claim->in_books;
         }
         if (claim->life == HW_LEAVING)
-            home_ask(h, pod->claims[i], false);
-        join(h, pod->claims[i]);
-        done = done && claim->life == HW_GONE;
+            claims[len++] = pod->claims[i];
+    }
+    if (len > 0 && !*h->w->broken)
+        home_ask(h, claims, len, false);
+    for (size_t i = 0; i < len; i++) {
+        join(h, claims[i]);
+        done = done && h->claims[claims[i]].life == HW_GONE;
     }
     return done;
 }
@@ -387,7 +396,7 @@ static void ask_astray(struct home_world *h, const struct hw_pod *pod)
             !others_have(h, pod, pod->claims[i], true) && rng_percent(&h->rng, ASTRAY_PERCENT)) {
             count_add(COUNT_HOME_ASTRAY);
             h->claims[pod->claims[i]].let_go = true;
-            home_ask(h, pod->claims[i], false);
+            home_ask(h, &pod->claims[i], 1, false);
         }
     }
 }

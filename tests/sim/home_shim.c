@@ -14,10 +14,10 @@
 
 /* ---- the store ---- */
 
-static const struct row *find_row(const struct home_world *h, enum devicemgr_record_kind kind,
+static const struct row *find_row(const struct row *rows, enum devicemgr_record_kind kind,
                                   const char *first, const char *second)
 {
-    for (const struct row *row = h->rows; row; row = row->next) {
+    for (const struct row *row = rows; row; row = row->next) {
         if (row->kind == kind && strcmp(row->key[0], first) == 0 &&
             strcmp(row->key[1], second) == 0)
             return row;
@@ -26,19 +26,29 @@ static const struct row *find_row(const struct home_world *h, enum devicemgr_rec
 }
 
 /* The caller frees it; NULL: there is none. */
-static Checkpoint__V1__Claim *read_claim(const struct home_world *h, size_t claim)
+static Checkpoint__V1__Claim *read_claim(const struct home_world *h, const struct row *rows,
+                                         size_t claim)
 {
     const struct row *row;
     char uid[16];
 
     snprintf(uid, sizeof uid, "c%zu", claim);
-    row = find_row(h, DEVICEMGR_RECORD_CLAIM, uid, home_driver_name(h->claims[claim].driver));
-    return row ? checkpoint__v1__claim__unpack(NULL, row->bytes, row->value) : NULL;
+    row = find_row(rows, DEVICEMGR_RECORD_CLAIM, uid, home_driver_name(h->claims[claim].driver));
+    return row && row->bytes ? checkpoint__v1__claim__unpack(NULL, row->bytes, row->value) : NULL;
+}
+
+bool home_shim_stores(const struct home_world *h, size_t claim)
+{
+    Checkpoint__V1__Claim *is = h->commit ? read_claim(h, h->pending, claim) : NULL;
+    bool stores = is && (strcmp(is->state, "sent") == 0 || strcmp(is->state, "prepared") == 0);
+
+    checkpoint__v1__claim__free_unpacked(is, NULL);
+    return stores;
 }
 
 struct hw_row home_shim_row(const struct home_world *h, size_t claim)
 {
-    Checkpoint__V1__Claim *is = read_claim(h, claim);
+    Checkpoint__V1__Claim *is = read_claim(h, h->rows, claim);
     struct hw_row row = {.there = is != NULL};
 
     if (!is)
@@ -62,7 +72,7 @@ bool home_shim_prepares(const struct home_world *h, size_t claim)
 
 bool home_shim_row_has(const struct home_world *h, size_t claim, unsigned sandbox)
 {
-    Checkpoint__V1__Claim *is = read_claim(h, claim);
+    Checkpoint__V1__Claim *is = read_claim(h, h->rows, claim);
     char id[16];
     bool has = false;
 
@@ -75,7 +85,8 @@ bool home_shim_row_has(const struct home_world *h, size_t claim, unsigned sandbo
 
 bool home_shim_row_moved(const struct home_world *h, size_t driver)
 {
-    const struct row *row = find_row(h, DEVICEMGR_RECORD_DRIVER, home_driver_name(driver), "");
+    const struct row *row =
+        find_row(h->rows, DEVICEMGR_RECORD_DRIVER, home_driver_name(driver), "");
     Checkpoint__V1__Driver *is =
         row ? checkpoint__v1__driver__unpack(NULL, row->bytes, row->value) : NULL;
     bool moved = is && is->moved;
@@ -185,25 +196,32 @@ static void on_registered(void *user, uint64_t instance, int code, const char *m
 static void on_prepare(void *user, uint64_t instance, uint64_t call, struct devicemgr_batch batch,
                        const struct devicemgr_claim *claim, uint64_t timeout_ms)
 {
-    (void)batch;
     (void)timeout_ms;
-    home_driver_called(user, true, HW_SENT, instance, call, claim);
+    home_driver_called(user, &(struct hw_op){.call = call,
+                                             .instance = instance,
+                                             .claim = home_claim_find(claim->uid),
+                                             .prepare = true,
+                                             .batch = batch.number});
 }
 
 static void on_unprepare(void *user, uint64_t instance, uint64_t call, struct devicemgr_batch batch,
                          const struct devicemgr_claim *claim, uint64_t timeout_ms)
 {
-    (void)batch;
     (void)timeout_ms;
-    home_driver_called(user, false, HW_SENT, instance, call, claim);
+    home_driver_called(user, &(struct hw_op){.call = call,
+                                             .instance = instance,
+                                             .claim = home_claim_find(claim->uid),
+                                             .batch = batch.number});
 }
 
 static void on_settle(void *user, uint64_t instance, uint64_t call,
                       const struct devicemgr_claim *claim, bool asked, uint64_t timeout_ms)
 {
     (void)timeout_ms;
-    home_driver_called(user, false, asked ? HW_LOOKS_FOR_AN_ANSWER : HW_LOOKS, instance, call,
-                       claim);
+    home_driver_called(user, &(struct hw_op){.call = call,
+                                             .instance = instance,
+                                             .claim = home_claim_find(claim->uid),
+                                             .looks = asked ? HW_LOOKS_FOR_AN_ANSWER : HW_LOOKS});
 }
 
 static void on_look(void *user, const struct devicemgr_claim *claim)

@@ -334,15 +334,26 @@ static bool is_ambiguous(const struct home_world *h, size_t claim, bool may)
     return false;
 }
 
-static enum hw_held held_by(const struct home_world *h, size_t claim, size_t other, bool may)
+/* Who has it by the other claim may have it by this one as well. */
+static bool has_too(const struct home_world *h, size_t claim, const struct hw_use *use)
 {
-    const struct hw_claim *is = &h->claims[claim], *theirs = &h->claims[other];
+    for (size_t k = 0; k < use->claims_len; k++) {
+        if (use->claims[k] == claim && use->device[k] == h->claims[claim].given)
+            return true;
+    }
+    return false;
+}
+
+static enum hw_held held_by(const struct home_world *h, size_t claim, const struct hw_use *use,
+                            size_t index, bool may)
+{
+    const struct hw_claim *is = &h->claims[claim], *theirs = &h->claims[use->claims[index]];
 
     if (is_shared(is, is->given) || is_shared(theirs, is->given))
         return HW_SHARED;
     if (!is_told(is, may) || !is_told(theirs, may))
         return HW_UNKNOWN;
-    return is_ambiguous(h, claim, may) ? HW_AMBIGUOUS : HW_HELD;
+    return is_ambiguous(h, claim, may) || (!may && has_too(h, claim, use)) ? HW_AMBIGUOUS : HW_HELD;
 }
 
 /* ---- of what devices are made of ---- */
@@ -422,8 +433,8 @@ static enum hw_held claim_held(const struct home_world *h, const struct hw_pod *
         const struct hw_use *use = &h->uses[i];
 
         for (size_t k = 0; !use->over && use->uid != pod->uid && k < use->claims_len; k++) {
-            if (meets(h, claim, use, k, may) && held_by(h, claim, use->claims[k], may) > worst)
-                worst = held_by(h, claim, use->claims[k], may);
+            if (meets(h, claim, use, k, may) && held_by(h, claim, use, k, may) > worst)
+                worst = held_by(h, claim, use, k, may);
         }
     }
     return worst > HW_SHARED && has(h, pod->uid, claim, may) ? HW_OWN : worst;

@@ -16,8 +16,8 @@
  * drivers have, `home_place.c` where they are, `home_kubelet.c` the kubelet's calls, by both
  * ways, `home_pod.c` its pods, and the runtime, `home_cluster.c` devices of claims, and the
  * agent, `home_use.c` who has a device, as the shim must and may know it, `home_anew.c` what was
- * unprepared under them, `home_names.c` what the kubelet names, `home_parts.c` devices that are
- * parts of one, `home_judge.c` the properties.
+ * unprepared under them, `home_batch.c` what is asked for in one request, `home_names.c` what the
+ * kubelet names, `home_parts.c` devices that are parts of one, `home_judge.c` the properties.
  */
 #ifndef TESTS_SIM_HOME_WORLD_H
 #define TESTS_SIM_HOME_WORLD_H
@@ -62,6 +62,7 @@ struct hw_op {
     uint64_t instance;
     size_t claim;
     bool prepare;
+    uint64_t batch; /* of those of which the driver hears in one call; 0: it is by itself */
     enum hw_looks looks;
     bool seen;    /* it was known then that its driver is with the kubelet, too */
     bool used;    /* a container might run with this very claim then */
@@ -128,6 +129,10 @@ struct hw_claim {
     uint64_t asked;  /* of the shim: 0, nothing */
     bool asks_prepare;
     uint64_t asked_ms;
+    uint64_t batch;  /* with what it was asked for, last; */
+    bool called;     /* and is with the driver since */
+    bool follows;    /* another of that is, and it is not, nor is that being stored: */
+    uint64_t behind; /* by another commit than this one it is to be */
     /* what the driver truly has */
     bool taken;
     unsigned taken_device;
@@ -258,6 +263,8 @@ struct hw_row {
     bool alone;
 };
 struct hw_row home_shim_row(const struct home_world *h, size_t claim);
+/* Whether the commit under way has that a prepare of it is sent, or answered. */
+bool home_shim_stores(const struct home_world *h, size_t claim);
 /* Whether the claim is the shim's to prepare anew: else it is the kubelet's, or was unprepared. It
  * knows no names of one that its driver has not answered it. */
 bool home_shim_prepares(const struct home_world *h, size_t claim);
@@ -280,8 +287,8 @@ bool home_answer_read(const void *bytes, size_t len, unsigned *device, bool *sha
 void home_op_proceeds(struct home_world *h, struct hw_op *op);
 /* The calls on this instance (0: all) end without an answer; they may be done. */
 void home_ops_end(struct home_world *h, uint64_t instance);
-void home_driver_called(struct home_world *h, bool prepare, enum hw_looks looks, uint64_t instance,
-                        uint64_t call, const struct devicemgr_claim *claim);
+/* `is` says what is called for, and where. */
+void home_driver_called(struct home_world *h, const struct hw_op *is);
 /* The kubelet itself has it prepare the claim, or unprepare it. Whether it says that it has. */
 bool home_driver_does(struct home_world *h, size_t claim, bool prepare);
 
@@ -305,8 +312,9 @@ void home_drivers_shim_ended(struct home_world *h);
 
 /* "c7": 7. */
 size_t home_claim_find(const char *uid);
-/* Asks whoever serves the claim's driver for what is not done yet. */
-void home_ask(struct home_world *h, size_t claim, bool prepare);
+/* Asks whoever serves their drivers for what is not done yet of these claims: those of one driver
+ * in one request. */
+void home_ask(struct home_world *h, const size_t *claims, size_t claims_len, bool prepare);
 void home_give_up(struct home_world *h, size_t claim);
 /* Those that it waits for no longer. */
 void home_asked_expire(struct home_world *h);
@@ -390,8 +398,15 @@ enum hw_held home_held(const struct home_world *h, const struct hw_pod *pod, boo
 void home_anew_ended(struct home_world *h, const struct hw_op *op, bool took);
 /* It is asked for all that it is still to prepare anew. */
 void home_anew_driver_came(struct home_world *h, size_t driver);
-/* Of a claim, after each run, where nothing is to be stored. */
-void home_anew_judge(struct home_world *h, size_t claim);
+/* After each run. */
+void home_anew_judge(struct home_world *h);
+
+/* ---- home_batch.c ---- */
+
+/* A prepare of it is called for. */
+void home_batch_called(struct home_world *h, const struct hw_op *op);
+/* After each run. */
+void home_batches_judge(struct home_world *h);
 
 /* ---- home_names.c ---- */
 
@@ -418,6 +433,11 @@ void home_parts_gone(struct home_world *h, size_t driver);
 
 /* ---- home_judge.c ---- */
 
+/* Whether its row is in this state. */
+bool home_row_is(const struct home_world *h, size_t claim, const char *state);
+/* Whether the other one, which is owed, must be gone before the claim is prepared: what failed is
+ * in the way of its own pool. */
+bool home_is_owed_before(const struct home_world *h, size_t owed, size_t claim);
 /* Whether its driver is called for it. */
 bool home_has_op(const struct home_world *h, size_t claim);
 /* Something is owed to the driver, which goes first. */
