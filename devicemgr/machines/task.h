@@ -266,6 +266,10 @@ void task_users_keep(struct tasks *tasks, struct task *task);
 /* Its driver was told to unprepare it, and may have: if nobody asks for anything, and somebody may
  * use it, it is to be prepared anew. */
 void task_users_renew(struct tasks *tasks, struct task *task);
+/* The same of a claim for which nothing is being done, and that it was not asked to prepare anew to
+ * the end: it was away for too long, or has failed; it could not be stored; or an earlier process
+ * has ended. The kubelet takes it for prepared. */
+void task_users_renew_claim(struct tasks *tasks, struct claim *claim);
 /* That it is sent could not be stored: if we have asked for that ourselves, we do so again when
  * something could be. */
 void task_users_give_up(struct tasks *tasks, struct task *task);

@@ -94,6 +94,21 @@ void task_users_renew(struct tasks *tasks, struct task *task)
         claimant_add(tasks, task, TASK_PREPARE, 0);
 }
 
+/* Its driver was told to unprepare it, or has not said that it has prepared it anew. What may be
+ * what ends its driver is not asked for again each time that it is back. */
+static bool may_be_unprepared(const struct claim *claim)
+{
+    return claim->state == CLAIM_UNPREPARING ||
+           (claim->state == CLAIM_SENT && !claim_is_lost(claim));
+}
+
+void task_users_renew_claim(struct tasks *tasks, struct claim *claim)
+{
+    if (may_be_unprepared(claim) && !claim->moved && !task_find(tasks, claim) &&
+        task_users_have(claim))
+        claimant_add(tasks, task_ensure(tasks, claim), TASK_PREPARE, 0);
+}
+
 void task_users_keep(struct tasks *tasks, struct task *task)
 {
     struct text user = {0};

@@ -211,30 +211,12 @@ static void tell_doubts(struct tasks *tasks, const struct devicemgr_create *requ
     demand_fini(&demand);
 }
 
-/* Its driver was told to unprepare it, or has not said that it has prepared it anew. What may be
- * what ends its driver is not asked for again each time that it is back. */
-static bool may_be_unprepared(const struct claim *claim)
-{
-    return claim->state == CLAIM_UNPREPARING ||
-           (claim->state == CLAIM_SENT && !claim_is_lost(claim));
-}
-
-/* What its driver may have unprepared under who uses it, and was not asked to prepare anew to the
- * end: it was away for too long, or has failed; it could not be stored; or an earlier process has
- * ended. The kubelet takes it for prepared. */
-static void renew(struct tasks *tasks, struct claim *claim)
-{
-    if (may_be_unprepared(claim) && !claim->moved && !task_find(tasks, claim) &&
-        task_users_have(claim))
-        claimant_add(tasks, task_ensure(tasks, claim), TASK_PREPARE, 0);
-}
-
 /* An unprepare has failed, or was given up; the kubelet, which names it, does not ask. */
 static void renew_now(struct tasks *tasks, struct claim *claim)
 {
     struct task *task;
 
-    renew(tasks, claim);
+    task_users_renew_claim(tasks, claim);
     task = task_edit(tasks, claim);
     if (task)
         task_advance(tasks, task);
@@ -373,7 +355,7 @@ void tasks_driver_came(struct tasks *tasks, const char *driver)
     struct claim *claim = of ? of->first : NULL;
 
     for (struct claim *c = claim; c; c = c->next)
-        renew(tasks, c);
+        task_users_renew_claim(tasks, c);
     for (struct claim *c = claim; c; c = c->next) {
         struct task *task = task_edit(tasks, c);
 
@@ -453,7 +435,7 @@ static void renew_given_up(struct tasks *tasks)
     tasks->given_up = false;
     for (struct claim *claim = tasks->state->claims.by_key; claim; claim = claim->hh.next) {
         if (claim->given_up)
-            renew(tasks, claim);
+            task_users_renew_claim(tasks, claim);
         claim->given_up = false;
     }
     advance_all(tasks);
