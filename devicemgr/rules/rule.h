@@ -72,7 +72,7 @@
 #pragma GCC poison shutdown_set_state shutdown_shorten
 #pragma GCC poison tainted_note_pod
 #pragma GCC poison task_ensure task_forget_claim task_note_local task_note_moved task_users_add
-#pragma GCC poison task_users_ended task_users_listed
+#pragma GCC poison task_users_ended task_users_listed task_users_renew_claim
 /* clang-format on */
 
 #endif
