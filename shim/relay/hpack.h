@@ -16,8 +16,8 @@
 
 #define HPACK_INTEGER_BYTES_MAX 11
 
-/* Puts `value`, whose prefix of `bits` shares its byte with `first` (§5.1): HPACK_INTEGER_BYTES_MAX
- * at most. How many. */
+/* Puts `value`, whose prefix of `bits` shares its byte with `first` (RFC 7541 §5.1). How many bytes
+ * it takes: HPACK_INTEGER_BYTES_MAX at most. */
 static inline size_t hpack_put_integer(uint8_t *at, uint8_t first, unsigned bits, uint64_t value)
 {
     uint64_t prefix_max = (1u << bits) - 1;
