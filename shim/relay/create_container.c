@@ -16,6 +16,9 @@
 #define LABEL_POD_NAME "io.kubernetes.pod.name"
 #define LABEL_POD_NAMESPACE "io.kubernetes.pod.namespace"
 
+/* Three numbers of 32 bits, with what stands before each and before all. */
+#define ID_MAPPING_BYTES_MAX 20
+
 struct create_container {
     struct message_arena arena;
     const Create__V1__Request *request; /* in the arena */
@@ -246,6 +249,39 @@ bool create_container_mount_readonly(const struct create_container *c, size_t in
     return c->request->config->mounts[index]->readonly;
 }
 
+/* ---- who is who ---- */
+
+/* Of the pod's user namespace; NULL: nothing is said of one. */
+static const Create__V1__Users__UserNamespace *user_namespace(const Create__V1__Users *users)
+{
+    const Create__V1__Users__Config *config = users->config;
+    const Create__V1__Users__Linux *its = config ? config->linux : NULL;
+    const Create__V1__Users__Security *security = its ? its->security_context : NULL;
+    const Create__V1__Users__Namespaces *all = security ? security->namespace_options : NULL;
+
+    return all ? all->userns_options : NULL;
+}
+
+/* Reads it into the arena: *out, or NULL. Of what the runtimes do not read, either, they say so.
+ * 0, -ENOMEM or -EMSGSIZE. */
+static int read_users(const uint8_t *bytes, size_t len, struct message_arena *arena,
+                      const Create__V1__Users__UserNamespace **out)
+{
+    static const struct wire_known USERS = {.message = &create__v1__users__descriptor};
+    const Create__V1__Users *users = NULL;
+    struct buffer known = {0};
+    int r = wire_put_known(&known, &USERS, bytes, len), code;
+
+    if (r == 0)
+        users = (const Create__V1__Users *)message_unpack(USERS.message, buffer_data(&known),
+                                                          buffer_len(&known), arena, &code);
+    buffer_fini(&known);
+    *out = users ? user_namespace(users) : NULL;
+    if (r == -EBADMSG)
+        return 0;
+    return r == 0 && !users ? -ENOMEM : r;
+}
+
 /* ---- the fragment ---- */
 
 /* Arrays of one kind of message and of the pointers protobuf-c wants to them, in one allocation
@@ -255,6 +291,8 @@ struct fragment {
     Runtime__V1__KeyValue **env_list;
     Runtime__V1__Mount *mounts;
     Runtime__V1__Mount **mount_list;
+    struct message_arena arena;
+    const Create__V1__Users__UserNamespace *users; /* in the arena; NULL: none, or no mounts */
     Runtime__V1__Device *devices;
     Runtime__V1__Device **device_list;
     Runtime__V1__ContainerConfig__AnnotationsEntry *annotations;
@@ -269,6 +307,7 @@ static void fragment_fini(struct fragment *f)
     free(f->env_list);
     free(f->mounts);
     free(f->mount_list);
+    message_arena_fini(&f->arena);
     free(f->devices);
     free(f->device_list);
     free(f->annotations);
@@ -283,7 +322,7 @@ static void fragment_fini(struct fragment *f)
 
 static int fragment_init(struct fragment *f, const V1beta1__ContainerAllocateResponse *o)
 {
-    *f = (struct fragment){0};
+    *f = (struct fragment){.arena.most = RELAY_USERS_BYTES_MAX};
     if (ALLOCATE(f->envs, f->env_list, o->n_envs) &&
         ALLOCATE(f->mounts, f->mount_list, o->n_mounts) &&
         ALLOCATE(f->devices, f->device_list, o->n_devices) &&
@@ -305,16 +344,42 @@ static void put_envs(struct fragment *f, const V1beta1__ContainerAllocateRespons
     }
 }
 
-/* Read-only as asked; never relabelled, propagation private, as the kubelet does it. */
-static void put_mounts(struct fragment *f, const V1beta1__ContainerAllocateResponse *o)
+/* Whether a message may have no room for them with each mount; the kernel takes 340 of each. */
+static bool are_too_many(const Create__V1__Users__UserNamespace *users, size_t mounts)
 {
-    for (size_t i = 0; i < o->n_mounts; i++) {
+    return users && (users->n_uids + users->n_gids) * mounts >
+                        RELAY_MESSAGE_BYTES_MAX / ID_MAPPING_BYTES_MAX;
+}
+
+/* As the kubelet does it for all that a pod mounts in a user namespace
+ * (pkg/kubelet/kuberuntime/kuberuntime_container_linux.go). */
+static void put_users(const Create__V1__Users__UserNamespace *users, Runtime__V1__Mount *mount)
+{
+    mount->n_uidmappings = users->n_uids;
+    mount->uidmappings = users->uids;
+    mount->n_gidmappings = users->n_gids;
+    mount->gidmappings = users->gids;
+}
+
+/* Read-only as asked; never relabelled, propagation private, as the kubelet does it. 0, -ENOMEM or
+ * -EMSGSIZE. */
+static int put_mounts(struct fragment *f, const V1beta1__ContainerAllocateResponse *o,
+                      const uint8_t *bytes, size_t len)
+{
+    int r = o->n_mounts > 0 ? read_users(bytes, len, &f->arena, &f->users) : 0;
+
+    if (r == 0 && are_too_many(f->users, o->n_mounts))
+        r = -EMSGSIZE;
+    for (size_t i = 0; r == 0 && i < o->n_mounts; i++) {
         runtime__v1__mount__init(&f->mounts[i]);
         f->mounts[i].container_path = o->mounts[i]->container_path;
         f->mounts[i].host_path = o->mounts[i]->host_path;
         f->mounts[i].readonly = o->mounts[i]->read_only;
+        if (f->users)
+            put_users(f->users, &f->mounts[i]);
         f->mount_list[i] = &f->mounts[i];
     }
+    return r;
 }
 
 static void put_devices(struct fragment *f, const V1beta1__ContainerAllocateResponse *o)
@@ -347,40 +412,52 @@ static void put_cdi_devices(struct fragment *f, const V1beta1__ContainerAllocate
     }
 }
 
-int create_container_fragment(const V1beta1__ContainerAllocateResponse *options, uint8_t **out,
-                              size_t *len)
+static int pack(const struct fragment *f, const V1beta1__ContainerAllocateResponse *o,
+                uint8_t **out, size_t *out_len)
 {
     Runtime__V1__CreateContainerRequest request = RUNTIME__V1__CREATE_CONTAINER_REQUEST__INIT;
     Runtime__V1__ContainerConfig config = RUNTIME__V1__CONTAINER_CONFIG__INIT;
-    struct fragment f;
+    size_t len;
     uint8_t *bytes;
 
-    if (fragment_init(&f, options) < 0)
+    request.config = &config;
+    config.n_envs = o->n_envs;
+    config.envs = f->env_list;
+    config.n_mounts = o->n_mounts;
+    config.mounts = f->mount_list;
+    config.n_devices = o->n_devices;
+    config.devices = f->device_list;
+    config.n_annotations = o->n_annotations;
+    config.annotations = f->annotation_list;
+    config.n_cdi_devices = o->n_cdi_devices;
+    config.cdi_devices = f->cdi_list;
+    len = runtime__v1__create_container_request__get_packed_size(&request);
+    bytes = malloc(len);
+    if (!bytes)
         return -ENOMEM;
+    runtime__v1__create_container_request__pack(&request, bytes);
+    *out = bytes;
+    *out_len = len;
+    return 0;
+}
+
+int create_container_fragment(const V1beta1__ContainerAllocateResponse *options,
+                              const uint8_t *bytes, size_t len, uint8_t **out, size_t *out_len)
+{
+    struct fragment f;
+    int r = fragment_init(&f, options);
+
+    if (r < 0)
+        return r;
     put_envs(&f, options);
-    put_mounts(&f, options);
     put_devices(&f, options);
     put_annotations(&f, options);
     put_cdi_devices(&f, options);
-    request.config = &config;
-    config.n_envs = options->n_envs;
-    config.envs = f.env_list;
-    config.n_mounts = options->n_mounts;
-    config.mounts = f.mount_list;
-    config.n_devices = options->n_devices;
-    config.devices = f.device_list;
-    config.n_annotations = options->n_annotations;
-    config.annotations = f.annotation_list;
-    config.n_cdi_devices = options->n_cdi_devices;
-    config.cdi_devices = f.cdi_list;
-    *len = runtime__v1__create_container_request__get_packed_size(&request);
-    bytes = malloc(*len);
-    if (bytes) {
-        runtime__v1__create_container_request__pack(&request, bytes);
-        *out = bytes;
-    }
+    r = put_mounts(&f, options, bytes, len);
+    if (r == 0)
+        r = pack(&f, options, out, out_len);
     fragment_fini(&f);
-    return bytes ? 0 : -ENOMEM;
+    return r;
 }
 
 /* ---- the answer ---- */

@@ -43,9 +43,14 @@ size_t create_container_mounts_len(const struct create_container *c);
 const char *create_container_mount(const struct create_container *c, size_t index);
 bool create_container_mount_readonly(const struct create_container *c, size_t index);
 
-/* Packs the fragment; 0 and *out (the caller frees it) with *len, or -ENOMEM. */
-int create_container_fragment(const V1beta1__ContainerAllocateResponse *options, uint8_t **out,
-                              size_t *len) __attribute__((warn_unused_result));
+/*
+ * Packs the fragment that goes in front of the request at `bytes`, which could be read: that says
+ * whose ids its mounts are to have. 0 and *out (the caller frees it) with *out_len, -ENOMEM, or
+ * -EMSGSIZE: those may be over RELAY_MESSAGE_BYTES_MAX.
+ */
+int create_container_fragment(const V1beta1__ContainerAllocateResponse *options,
+                              const uint8_t *bytes, size_t len, uint8_t **out, size_t *out_len)
+    __attribute__((warn_unused_result));
 
 /* The container's id in a CreateContainerResponse, which the caller frees; NULL: none can be
  * read. */

@@ -18,6 +18,9 @@
 /* What reading one message may take, decoded: a request of 1 MiB at its worst (message_unpack()),
  * and 16 MiB of the usual texts twice over. Only one at a time is. */
 #define RELAY_DECODED_BYTES_MAX (64 * (size_t)1024 * 1024)
+/* What who is who in a request's user namespace may take, decoded: as many ids as the kernel takes,
+ * 340 of each kind, some fifteen times over. */
+#define RELAY_USERS_BYTES_MAX ((size_t)1024 * 1024)
 /* Of the names and ids that an observed call is known by, all together: a pod's uid, namespace and
  * name, or an id. Each has at most 253 characters; containerd takes 4096 bytes of a label. The
  * device manager has the same bound for a create's (DEMAND_NAMES_BYTES_MAX). */
@@ -104,11 +107,13 @@
      RELAY_STREAMS_MAX * RELAY_ENTRY_BYTES)
 /*
  * What all connections share while one call is worked at: the message decoded with the lists made
- * of it, and three copies of the largest message, on its way from the one that was held over the
- * changed one to the frames it goes out in; or before that, from one that protobuf-c does not read
- * to what is known of it, with a message and another one in it on their way there (wire.h).
+ * of it, who is who in it, and three copies of the largest message, on its way from the one that
+ * was held over the changed one to the frames it goes out in; or before that, from one that
+ * protobuf-c does not read to what is known of it, with a message and another one in it on their
+ * way there (wire.h).
  */
 #define RELAY_WORK_BYTES_MAX                                                                       \
-    (RELAY_DECODED_BYTES_MAX + RELAY_DECODED_BYTES_MAX / 2 + 3 * (size_t)RELAY_MESSAGE_BYTES_MAX)
+    (RELAY_DECODED_BYTES_MAX + RELAY_DECODED_BYTES_MAX / 2 + RELAY_USERS_BYTES_MAX +               \
+     3 * (size_t)RELAY_MESSAGE_BYTES_MAX)
 
 #endif

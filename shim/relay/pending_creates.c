@@ -408,7 +408,8 @@ static void decided(struct pending_creates *creates, struct pending_create *p,
     }
     refusals_end(creates->refusals, p->container, name_of(p, NULL));
     if (verdict->options)
-        r = create_container_fragment(verdict->options, &fragment, &bytes);
+        r = create_container_fragment(verdict->options, p->call->message, p->call->message_bytes,
+                                      &fragment, &bytes);
     if (r == 0)
         r = create_forward(p, verdict, fragment, bytes);
     free(fragment);

@@ -71,6 +71,18 @@ def test_token_request(runtime, client, gpu):
     assert paths == {"/dev/g1", "/dev/g2"}
 
 
+def test_mounts_in_a_user_namespace(runtime, client, gpu):
+    """A pod in a user namespace: the plugin's mounts are mapped like all that the kubelet mounts."""
+    request = client.create_request(client.run_pod("web"), "app", ["sh"], annotations=by_token(GPU, "g0"))
+    users = request.config.linux.security_context.namespace_options.userns_options
+    users.uids.add(host_id=131072, container_id=0, length=65536)
+    users.gids.add(host_id=196608, container_id=0, length=65536)
+    client.CreateContainer(request)
+    (mount,) = last_config(runtime).mounts
+    assert list(mount.uidMappings) == list(users.uids)
+    assert list(mount.gidMappings) == list(users.gids)
+
+
 UNKNOWN = {"bytes": b"\xc2\x3e\x03\x00\xff\x00", "group": b"\xc3\x3e\x08\x01\xc4\x3e",
            "group in a group": b"\xc3\x3e\xcb\x3e\x12\x01x\xcc\x3e\xc4\x3e"}
 

@@ -15,6 +15,7 @@
 #include "cri-proto/cri_v1.pb-c.h"
 #include "h2_script.h"
 #include "shim/relay/create_container.h"
+#include "shim/relay/limits.h"
 #include "shim/rpc/rpc.h"
 
 #define TEXT(text) ((char[]){text}) /* protobuf-c wants char * */
@@ -358,7 +359,7 @@ static void garbage_is_told(void **state)
     buffer_fini(&b);
 }
 
-static uint8_t *fragment_of(size_t *len)
+static uint8_t *fragment_in_front(const struct buffer *request, size_t *len)
 {
     V1beta1__ContainerAllocateResponse__EnvsEntry
         env = V1BETA1__CONTAINER_ALLOCATE_RESPONSE__ENVS_ENTRY__INIT,
@@ -390,14 +391,17 @@ static uint8_t *fragment_of(size_t *len)
     options.devices = devices;
     options.annotations = annotations;
     options.cdi_devices = cdis;
-    return create_container_fragment(&options, &bytes, len) == 0 ? bytes : NULL;
+    return create_container_fragment(&options, buffer_data(request), buffer_len(request), &bytes,
+                                     len) == 0
+               ? bytes
+               : NULL;
 }
 
 static void a_fragment_merges_as_the_kubelet_does(void **state)
 {
     struct buffer b = {0};
     size_t len = 0;
-    uint8_t *fragment = fragment_of(&len);
+    uint8_t *fragment = fragment_in_front(&b, &len);
     Runtime__V1__CreateContainerRequest *m;
 
     (void)state;
@@ -421,6 +425,8 @@ static void a_fragment_merges_as_the_kubelet_does(void **state)
     assert_true(m->config->mounts[0]->readonly);
     assert_false(m->config->mounts[0]->selinux_relabel);
     assert_int_equal(m->config->mounts[0]->propagation, 0);
+    assert_int_equal(m->config->mounts[0]->n_uidmappings, 0);
+    assert_int_equal(m->config->mounts[0]->n_gidmappings, 0);
     assert_string_equal(m->config->devices[0]->container_path, "/dev/a");
     assert_string_equal(m->config->devices[0]->host_path, "/dev/b");
     assert_string_equal(m->config->devices[0]->permissions, "rw");
@@ -431,6 +437,123 @@ static void a_fragment_merges_as_the_kubelet_does(void **state)
     buffer_fini(&b);
 }
 
+/* In two parts: config.linux.security_context.namespace_options.userns_options: mode POD, uids
+ * {host_id 131072, 0, length 65536}; gids {host_id 196608, 1, length 65535}; more behind them that
+ * protobuf-c does not read. */
+#define USERS                                                                                      \
+    "\x12\x14\x7a\x12\x12\x10\x1a\x0e\x2a\x0c\x08\x00\x12\x08\x08\x80\x80\x08\x18\x80\x80\x04"     \
+    "\x12\x14\x7a\x12\x12\x10\x1a\x0e\x2a\x0c\x1a\x0a\x08\x80\x80\x0c\x10\x01\x18\xff\xff\x03"     \
+    "\x12\x06\xc3\x3e\x08\x01\xc4\x3e"
+#define USERS_LEN (sizeof USERS - 1)
+
+static void assert_mapping(const Runtime__V1__IDMapping *mapping, uint32_t host_id,
+                           uint32_t container_id, uint32_t length)
+{
+    assert_int_equal(mapping->host_id, host_id);
+    assert_int_equal(mapping->container_id, container_id);
+    assert_int_equal(mapping->length, length);
+}
+
+static void mounts_in_a_user_namespace_are_mapped(void **state)
+{
+    struct buffer b = {0};
+    size_t len = 0;
+    uint8_t *fragment;
+    Runtime__V1__CreateContainerRequest *m;
+    Runtime__V1__Mount *mount;
+
+    (void)state;
+    h2_put(&b, USERS, USERS_LEN);
+    fragment = fragment_in_front(&b, &len);
+    m = runtime__v1__create_container_request__unpack(NULL, len, fragment);
+    assert_non_null(m);
+    assert_null(m->config->linux);
+    mount = m->config->mounts[0];
+    assert_int_equal(mount->n_uidmappings, 1);
+    assert_mapping(mount->uidmappings[0], 131072, 0, 65536);
+    assert_int_equal(mount->n_gidmappings, 1);
+    assert_mapping(mount->gidmappings[0], 196608, 1, 65535);
+    runtime__v1__create_container_request__free_unpacked(m, NULL);
+    free(fragment);
+    buffer_fini(&b);
+}
+
+/* The runtime finds what is wrong there. */
+static void who_is_who_cannot_be_read(void **state)
+{
+    static const char ALL[][5] = {"\x12\x02\x7a\x02", "\x12\x02\x78\x01", "\x12\x02\x7a\x00"};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof ALL / sizeof *ALL; i++) {
+        struct buffer b = {0};
+        size_t len = 0;
+        uint8_t *fragment;
+        Runtime__V1__CreateContainerRequest *m;
+
+        h2_put(&b, ALL[i], 4);
+        fragment = fragment_in_front(&b, &len);
+        m = runtime__v1__create_container_request__unpack(NULL, len, fragment);
+        assert_non_null(m);
+        assert_int_equal(m->config->mounts[0]->n_uidmappings, 0);
+        runtime__v1__create_container_request__free_unpacked(m, NULL);
+        free(fragment);
+        buffer_fini(&b);
+    }
+}
+
+static void put_uids(struct buffer *out, Runtime__V1__IDMapping **uids, size_t uids_len)
+{
+    Runtime__V1__UserNamespace users = RUNTIME__V1__USER_NAMESPACE__INIT;
+    Runtime__V1__NamespaceOption namespaces = RUNTIME__V1__NAMESPACE_OPTION__INIT;
+    Runtime__V1__LinuxContainerSecurityContext security =
+        RUNTIME__V1__LINUX_CONTAINER_SECURITY_CONTEXT__INIT;
+    Runtime__V1__LinuxContainerConfig its = RUNTIME__V1__LINUX_CONTAINER_CONFIG__INIT;
+    Runtime__V1__ContainerConfig config = RUNTIME__V1__CONTAINER_CONFIG__INIT;
+    Runtime__V1__CreateContainerRequest request = RUNTIME__V1__CREATE_CONTAINER_REQUEST__INIT;
+    uint8_t bytes[4096];
+
+    users.uids = uids;
+    users.n_uids = uids_len;
+    namespaces.userns_options = &users;
+    security.namespace_options = &namespaces;
+    its.security_context = &security;
+    config.linux = &its;
+    request.config = &config;
+    assert_true(runtime__v1__create_container_request__get_packed_size(&request) <= sizeof bytes);
+    h2_put(out, bytes, runtime__v1__create_container_request__pack(&request, bytes));
+}
+
+/* Each mount would have what the request has once. */
+static void who_is_who_for_too_many_mounts(void **state)
+{
+    enum { UIDS = 1024, MOUNTS = RELAY_MESSAGE_BYTES_MAX / 20 / UIDS + 1 };
+    static V1beta1__Mount *mounts[MOUNTS];
+    static Runtime__V1__IDMapping *uids[UIDS];
+    Runtime__V1__IDMapping uid = RUNTIME__V1__IDMAPPING__INIT;
+    V1beta1__Mount mount = V1BETA1__MOUNT__INIT;
+    V1beta1__ContainerAllocateResponse options = V1BETA1__CONTAINER_ALLOCATE_RESPONSE__INIT;
+    struct buffer b = {0};
+    uint8_t *bytes;
+    size_t len;
+
+    (void)state;
+    for (size_t i = 0; i < UIDS; i++)
+        uids[i] = &uid;
+    for (size_t i = 0; i < MOUNTS; i++)
+        mounts[i] = &mount;
+    put_uids(&b, uids, UIDS);
+    options.mounts = mounts;
+    options.n_mounts = MOUNTS;
+    assert_int_equal(
+        create_container_fragment(&options, buffer_data(&b), buffer_len(&b), &bytes, &len),
+        -EMSGSIZE);
+    options.n_mounts = MOUNTS - 1;
+    assert_int_equal(
+        create_container_fragment(&options, buffer_data(&b), buffer_len(&b), &bytes, &len), 0);
+    free(bytes);
+    buffer_fini(&b);
+}
+
 static void empty_options_change_nothing(void **state)
 {
     V1beta1__ContainerAllocateResponse options = V1BETA1__CONTAINER_ALLOCATE_RESPONSE__INIT;
@@ -438,7 +561,8 @@ static void empty_options_change_nothing(void **state)
     size_t len;
 
     (void)state;
-    assert_int_equal(create_container_fragment(&options, &bytes, &len), 0);
+    assert_int_equal(
+        create_container_fragment(&options, (const uint8_t *)USERS, USERS_LEN, &bytes, &len), 0);
     assert_int_equal(len, 2); /* an empty config, which merges to what is there */
     assert_memory_equal(bytes, "\x12\0", 2);
     free(bytes);
@@ -452,17 +576,21 @@ static void without_memory_nothing_leaks(void **state)
     (void)state;
     put_request(&b, true);
     h2_put(&b, "\x12\x04\xc3\x3e\xc4\x3e", 6); /* a group: it is read twice */
+    h2_put(&b, USERS, USERS_LEN);
     for (unsigned n = 1; failed; n++) {
         struct create_container *c = NULL;
+        uint8_t *fragment;
         size_t len;
         int r;
 
         alloc_fail_at(n);
         alloc_fail_enable(true);
         r = create_container_read(buffer_data(&b), buffer_len(&b), &c);
-        free(fragment_of(&len));
+        fragment = fragment_in_front(&b, &len);
         alloc_fail_enable(false);
         failed = alloc_failed();
+        assert_true(fragment || failed);
+        free(fragment);
         assert_true(r == RPC_OK || (failed && r == RPC_RESOURCE_EXHAUSTED));
         if (r == RPC_OK)
             create_container_free(c);
@@ -485,6 +613,9 @@ int main(void)
         cmocka_unit_test(many_short_arguments_are_no_reason_to_refuse),
         cmocka_unit_test(garbage_is_told),
         cmocka_unit_test(a_fragment_merges_as_the_kubelet_does),
+        cmocka_unit_test(mounts_in_a_user_namespace_are_mapped),
+        cmocka_unit_test(who_is_who_cannot_be_read),
+        cmocka_unit_test(who_is_who_for_too_many_mounts),
         cmocka_unit_test(empty_options_change_nothing),
         cmocka_unit_test(without_memory_nothing_leaks),
     };
