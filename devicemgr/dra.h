@@ -159,13 +159,16 @@ void devicemgr_claim_in_use(struct devicemgr *mgr, uint64_t now_ms, uint64_t cal
 
 /* What the runtime makes of CDI devices in a request. */
 enum devicemgr_cdi {
-    DEVICEMGR_CDI_UNKNOWN,   /* it has not said, or nobody can tell from what it says */
+    DEVICEMGR_CDI_UNKNOWN,   /* it does not say, or nobody can tell from what it says */
     DEVICEMGR_CDI_NONE,      /* it starts a container without them */
     DEVICEMGR_CDI_ANNOTATED, /* it reads annotations of them only */
     DEVICEMGR_CDI_READ,      /* it reads their field, too */
+    DEVICEMGR_CDI_UNHEARD,   /* it has not said yet, and is to say */
 };
-/* As the runtime says now. A container with devices of claims that it would start without them is
- * refused; where nobody knows it passes, which is logged once for each time that this is told. */
+/* As the runtime says now; at first UNKNOWN. A container with devices of claims that it would start
+ * without them is refused, and one whose plugin gives nothing but CDI devices. Where nobody knows
+ * they pass; of claims that is logged, once for each time that this is told. Those of a plugin wait
+ * for a runtime that is UNHEARD; creates with claims are for the caller to put off. */
 void devicemgr_runtime_cdi(struct devicemgr *mgr, uint64_t now_ms, enum devicemgr_cdi cdi);
 
 /* The runtime has refused a CreateContainer, with these words. If they say that it cannot resolve

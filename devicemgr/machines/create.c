@@ -93,7 +93,7 @@ static struct look allocate_item(struct creates *creates, struct create *create,
     if (wanted->resource->builtin)
         allocate_builtin(creates->state, wanted);
     if (wanted->resource->builtin || options_in_force(creates->state, wanted))
-        return (struct look){0};
+        return usable_given(creates->state, wanted);
     create_call(creates, create, index, wanted->resource, asks);
     return create_call_look(create, index);
 }

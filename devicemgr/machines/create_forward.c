@@ -4,6 +4,7 @@
 #include "devicemgr/books/happened.h"
 #include "devicemgr/books/ledger.h"
 #include "devicemgr/machines/create.h"
+#include "devicemgr/rules/usable.h"
 #include "devicemgr/things/name.h"
 #include "devicemgr/things/options.h"
 
@@ -45,6 +46,22 @@ static void merge_given(struct state *state, const struct wanted *wanted,
              "resource %s: its plugin's Allocate answers with annotations under \"%s\", which are "
              "the shim's own: they are left out",
              wanted->want->resource, REQUEST_KEY_PREFIX);
+    state_log_about(state, LEVEL_WARNING, name_about_demand(wanted->demand, wanted->want->resource),
+                    &text);
+}
+
+/* CDI devices alone would be refused: what else it was given may do. */
+static void log_unread(struct state *state, const struct wanted *wanted)
+{
+    struct text text = {0};
+
+    if (wanted->has->options->n_cdi_devices == 0 || !usable_cdi_unread(state) ||
+        !resource_unread_once(resources_mutable(&state->resources, wanted->resource)))
+        return;
+    text_add(&text,
+             "resource %s: its plugin's Allocate answers with CDI devices, too, which the runtime "
+             "does not read",
+             wanted->want->resource);
     state_log_about(state, LEVEL_WARNING, name_about_demand(wanted->demand, wanted->want->resource),
                     &text);
 }
@@ -117,8 +134,10 @@ void create_forward(struct state *state, const struct create *create)
             merge_token(create->wanted[i].has, &merge);
     }
     merge.reserved = request_is_own_key;
-    for (size_t i = 0; i < create->demand.request.len; i++)
+    for (size_t i = 0; i < create->demand.request.len; i++) {
         merge_given(state, &create->wanted[i], &merge);
+        log_unread(state, &create->wanted[i]);
+    }
     log_conflicts(state, create->wanted, &merge);
     log_forwarded(state, create);
     for (size_t i = 0; i < create->demand.request.len; i++) {

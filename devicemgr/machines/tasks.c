@@ -15,6 +15,7 @@
 #include "devicemgr/things/limits.h"
 #include "devicemgr/things/moment.h"
 #include "devicemgr/things/name.h"
+#include "devicemgr/words/cdi.h"
 
 void tasks_fini(struct tasks *tasks)
 {
@@ -192,7 +193,7 @@ static void tell_cdi_unknown(struct tasks *tasks, const struct demand *demand)
 
     tasks->state->cdi_told = true;
     name_demand(demand, NULL, &text);
-    claim_explain_cdi_unknown(&text);
+    cdi_explain_unknown(&text);
     log_about(tasks, demand, &text);
 }
 

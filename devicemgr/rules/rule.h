@@ -63,6 +63,7 @@
 #pragma GCC poison record_restore_resource record_restore_shutdown
 #pragma GCC poison registration_dial_waiting
 #pragma GCC poison resource_list resource_planting_once resource_set_builtin resource_set_generation
+#pragma GCC poison resource_unread_once
 #pragma GCC poison resources_add resources_edit resources_fini resources_mutable resources_remove
 #pragma GCC poison sandbox_set_doubted sandbox_set_epoch sandbox_set_open sandbox_set_ran
 #pragma GCC poison sandbox_set_ready sandbox_set_remade_by sandbox_set_stopped sandbox_set_stopping

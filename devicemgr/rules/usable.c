@@ -128,3 +128,34 @@ struct look usable_ids(const struct state *state, const struct wanted *wanted,
         return look;
     return (struct look){0};
 }
+
+/* ---- what it was given ---- */
+
+bool usable_cdi_unread(const struct state *state)
+{
+    return state->cdi == DEVICEMGR_CDI_NONE || state->cdi == DEVICEMGR_CDI_ANNOTATED;
+}
+
+static bool is_cdi_alone(const V1beta1__ContainerAllocateResponse *given)
+{
+    return given->n_cdi_devices > 0 &&
+           given->n_envs + given->n_mounts + given->n_devices + given->n_annotations == 0;
+}
+
+struct look usable_given(const struct state *state, const struct wanted *wanted)
+{
+    const struct allocation *has = wanted->has;
+    struct look look = {0};
+
+    if (!is_cdi_alone(has->fresh ? has->fresh : has->options))
+        return look;
+    if (usable_cdi_unread(state))
+        look.step = LOOK_REFUSE;
+    else if (state->cdi == DEVICEMGR_CDI_UNHEARD)
+        look.step = LOOK_WAIT;
+    else
+        return look;
+    look.reason = (struct reason){.kind = REASON_CDI_NOT_READ, .resource = wanted->want->resource};
+    ids_copy(&look.reason.ids, has->ids.v, has->ids.len);
+    return look;
+}

@@ -20,7 +20,14 @@ struct look usable_pod(const struct state *state, const struct demand *demand);
 struct look usable_ids(const struct state *state, const struct wanted *wanted,
                        const struct ids *ids);
 
-/* The parts of that: refused, or to be waited for. */
+/* Whether the runtime would start the container without what its plugin has given it: where that is
+ * nothing but CDI devices. Annotations are something, whatever they name: others than the runtime
+ * may read them, as NVIDIA's container runtime does. WAIT: it has not said yet. */
+struct look usable_given(const struct state *state, const struct wanted *wanted);
+/* Whether the runtime has said that it does not read the CDI devices which plugins give. */
+bool usable_cdi_unread(const struct state *state);
+
+/* The parts of usable_ids(): refused, or to be waited for. */
 struct look usable_unknown(const struct state *state, const struct request_item *want);
 struct look usable_away(const struct resource *resource, const struct ids *ids);
 /* Too few of its devices are free and healthy, and waiting may help: some are unhealthy. */

@@ -89,6 +89,14 @@ bool resource_planting_once(struct resource *resource)
     return once;
 }
 
+bool resource_unread_once(struct resource *resource)
+{
+    bool once = !resource->unread_logged;
+
+    resource->unread_logged = true;
+    return once;
+}
+
 static size_t list_nodes(const V1beta1__ListAndWatchResponse *list)
 {
     size_t len = 0;

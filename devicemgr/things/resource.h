@@ -55,6 +55,7 @@ struct resource {
     struct ids no_execute; /* devices that are tainted so by their health, sorted; tainted.c's */
     bool health_closed;    /* no others become so; likewise */
     bool planting_logged;  /* that its plugin's options have annotations of ours */
+    bool unread_logged;    /* that the runtime does not read its CDI devices */
     UT_hash_handle hh;
 };
 
@@ -75,6 +76,8 @@ void resources_names(const struct resource *table, struct ids *names);
 void resource_set_generation(struct resource *resource, uint64_t generation);
 /* That its plugin's options have annotations of ours: true the first time. */
 bool resource_planting_once(struct resource *resource);
+/* That the runtime does not read its CDI devices: likewise. */
+bool resource_unread_once(struct resource *resource);
 /* Whether its devices can be used at all, health aside. */
 static inline bool resource_usable(const struct resource *resource)
 {

@@ -173,6 +173,7 @@ void devicemgr_runtime_cdi(struct devicemgr *mgr, uint64_t now_ms, enum devicemg
     state_at(&mgr->state, now_ms);
     mgr->state.cdi = cdi;
     mgr->state.cdi_told = false;
+    wake_all(&mgr->state.wakes);
 }
 
 void devicemgr_create_refused(struct devicemgr *mgr, uint64_t now_ms, const char *words)

@@ -212,17 +212,6 @@ void claim_explain_user(const char *container, const char *pod, struct text *tex
     text_add_words(text, pod, TEXT_IDS_BYTES_MAX);
 }
 
-void claim_explain_not_read(const struct state *state, const struct ids *names, struct text *text)
-{
-    text_add(text, "the runtime would start it without the devices of its claim: ");
-    text_add(text, state->cdi == DEVICEMGR_CDI_NONE
-                       ? "it does not support CDI devices, or that is switched off"
-                       : "it reads CDI devices in annotations only, and the kubelet does not send "
-                         "those any more");
-    text_add(text, "; CDI names ");
-    text_add_ids(text, names);
-}
-
 bool claim_user_is_of(const struct claim_user *user, const char *pod_namespace)
 {
     size_t len = strlen(pod_namespace);
@@ -252,13 +241,6 @@ void claim_explain_held(const struct claim *claim, const struct claim_user *user
     text_add(text, ", which has device ");
     text_add_words(text, made_of_same->device, TEXT_IDS_BYTES_MAX);
     text_add(text, " by another claim, and both draw on the same counters");
-}
-
-void claim_explain_cdi_unknown(struct text *text)
-{
-    text_add(text,
-             "it is not known whether the runtime supports CDI devices: containers with those of "
-             "claims are passed on, and start without them if it does not");
 }
 
 void claim_explain_anew(const struct claim *claim, const char *cdi, uint64_t pause_ms,

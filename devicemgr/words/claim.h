@@ -72,9 +72,6 @@ void claim_explain_anew(const struct claim *claim, const char *cdi, uint64_t pau
                         struct text *text);
 /* What came of that: `words`, why not; NULL: it is prepared. */
 void claim_explain_renewed(const struct claim *claim, const char *words, struct text *text);
-/* The runtime would start a container without these, which are CDI names; adds the whole
- * sentence. */
-void claim_explain_not_read(const struct state *state, const struct ids *names, struct text *text);
 /* Another pod's container may have a device (`ids`) of the claim, or one that is made of the same
  * (`made_of_same`; NULL: the device itself); `hidden`: who it is is not told. Adds the whole
  * sentence. */
@@ -83,8 +80,6 @@ void claim_explain_held(const struct claim *claim, const struct claim_user *user
                         bool hidden, struct text *text);
 /* Whether the user's pod is of the namespace. */
 bool claim_user_is_of(const struct claim_user *user, const char *pod_namespace);
-/* Nobody knows whether the runtime reads CDI names; adds the whole sentence. */
-void claim_explain_cdi_unknown(struct text *text);
 /* The kubelet's words for an endpoint that is registered already. */
 void claim_explain_registered(const char *endpoint, const char *driver, struct text *text);
 

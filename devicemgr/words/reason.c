@@ -7,6 +7,7 @@
 #include "devicemgr/things/limits.h"
 #include "devicemgr/things/moment.h"
 #include "devicemgr/things/name.h"
+#include "devicemgr/words/cdi.h"
 #include "devicemgr/words/claim.h"
 #include "devicemgr/words/ending.h"
 #include "devicemgr/words/shutdown.h"
@@ -308,13 +309,6 @@ static void explain_replacing(const struct state *state, const struct demand *de
 
 /* ---- a claim's ---- */
 
-static void explain_not_read(const struct state *state, const struct demand *demand,
-                             const struct reason *reason, struct text *text)
-{
-    (void)demand;
-    claim_explain_not_read(state, &reason->ids, text);
-}
-
 static bool is_user_hidden(const struct state *state, const struct demand *demand,
                            const struct reason *reason)
 {
@@ -456,7 +450,7 @@ static const struct kind KINDS[REASON_KINDS] = {
     [REASON_UNLISTED] = {"unlisted", CODE_UNAVAILABLE, explain_unlisted, "yet"},
     [REASON_UNLISTED_AGAIN] = {"unlisted-again", CODE_UNAVAILABLE, explain_unlisted,
                                "again since state was lost"},
-    [REASON_CDI_NOT_READ] = {"cdi-not-read", CODE_FAILED_PRECONDITION, explain_not_read, ""},
+    [REASON_CDI_NOT_READ] = {"cdi-not-read", CODE_FAILED_PRECONDITION, cdi_explain_not_read, ""},
     [REASON_CLAIM_HELD] = {"claim-held", CODE_UNAVAILABLE, explain_claim, ""},
     [REASON_CALL_QUEUED] = {"call-queued", CODE_UNAVAILABLE, explain_for_so_long,
                             "the plugin allocates for other containers first, for "},

@@ -75,7 +75,8 @@ enum reason_kind {
 
     /* a claim's devices: `ids` are CDI names, or the device of `claim` that `user` has by
      * another */
-    REASON_CDI_NOT_READ, /* by the runtime, or not where the request has them */
+    REASON_CDI_NOT_READ, /* by the runtime, or not where the request has them; with a resource:
+                          * `ids` are devices of which its plugin gives nothing else */
     REASON_CLAIM_HELD,
 
     /* calls: `call` of the endpoint at `socket_name`, made at `since_ms`, and the store */

@@ -63,7 +63,8 @@ static const char *const REMEDIES[REASON_KINDS] = {
     [REASON_UNLISTED] = "the runtime must answer: see cri-device-shimctl status, and its log",
     [REASON_UNLISTED_AGAIN] = BY_ITSELF "the runtime is listed once more within seconds",
     [REASON_CDI_NOT_READ] = "switch CDI on in the runtime's settings (containerd from 1.7.2 on: "
-                            "enable_cdi), or take a newer runtime",
+                            "enable_cdi), take a newer runtime, or have the plugin give its "
+                            "devices in another way",
     [REASON_CLAIM_HELD] =
         "the holder's container must end: its claim was given away while it runs, as "
         "after a pod is deleted by force",

@@ -186,6 +186,7 @@ static void on_cdi(void *user, enum devicemgr_cdi cdi)
     host->runtime_cdi = cdi;
     devicemgr_runtime_cdi(host_core(host), boot_now_ms(), cdi);
     host_set_knows_cdi(host);
+    host_kick(host);
 }
 
 /* The next one may be another. */
@@ -194,6 +195,7 @@ static void on_runtime_lost(void *user)
     struct host *host = user;
 
     host->knows_cdi = false;
+    devicemgr_runtime_cdi(host_core(host), boot_now_ms(), DEVICEMGR_CDI_UNHEARD);
 }
 
 const struct lister_ops EVENTS_OF_RUNTIME = {.begins = on_listing,

@@ -297,6 +297,7 @@ static struct devicemgr *core_new(struct host *host)
     core_settings_init(&settings, host->config, host->boot_id);
     core = devicemgr_new(&settings, &PORTS, host);
     core_settings_fini(&settings);
+    devicemgr_runtime_cdi(core, boot_now_ms(), DEVICEMGR_CDI_UNHEARD);
     return core;
 }
 

@@ -1,4 +1,4 @@
-"""CreateContainer with the CDI devices of claims."""
+"""CreateContainer with the CDI devices of claims, and of device plugins."""
 
 import json
 import threading
@@ -7,14 +7,14 @@ import grpc
 import pytest
 
 from agent_process import Agent
-from asking import refused, refused_once_known
+from asking import by_token, refused, refused_once_known
 from ctl import checked, ctl, ctl_json
 from dra_node import DraNode
 from kubelet_drivers import claim
-from protos import cri
+from protos import cri, deviceplugin
 from protos import dra as dra_messages
 from runtime import Reply
-from waiting import GENEROUS_S
+from waiting import GENEROUS_S, wait_until
 
 GPU = "gpu.example.com"
 NIC = "nic.example.com"
@@ -127,6 +127,66 @@ def test_so_it_does_behind_a_restart_of_the_runtime(runtime, shim, kubelet, dra,
     words.set()
     with refused(grpc.StatusCode.FAILED_PRECONDITION, "it does not support CDI devices, or that is switched off"):
         asked.result()
+
+
+# ---- of device plugins ----
+
+PLUGINS = "vendor.com/gpu"
+
+
+@pytest.fixture
+def by_cdi(runtime, make_plugin, shim):
+    """A plugin that gives nothing but CDI devices."""
+    plugin = make_plugin(shim, PLUGINS, ["g0", "g1"])
+    plugin.on_allocate = lambda request, _context: deviceplugin.AllocateResponse(container_responses=[
+        deviceplugin.ContainerAllocateResponse(cdi_devices=[deviceplugin.CDIDevice(name=f"{PLUGINS}={one}")
+                                                            for one in request.container_requests[0].devices_ids])])
+    return plugin
+
+
+@pytest.mark.parametrize("version, settings, words", [
+    ("1.6.20~ds1", {"containerdRootDir": "/"}, "it does not support CDI devices, or that is switched off"),
+    ("1.7.1", {"enableCDI": True}, "it reads CDI devices in annotations only")])
+def test_a_plugin_s_cdi_devices_that_nobody_reads(runtime, shim, client, by_cdi, version, settings, words):
+    """The container is not started without them: it is refused until the runtime reads them."""
+    is_containerd(runtime, version, settings)
+    restarted(runtime, shim, client, "runtime: CDI devices in its containers: ")
+    pod = client.run_pod("web")
+    with refused(grpc.StatusCode.FAILED_PRECONDITION, PLUGINS, "without the devices of its plugin", words):
+        client.create(pod, "main", annotations=by_token(PLUGINS, "g0"))
+    is_containerd(runtime, "1.7.28", {"enableCDI": True})
+    restarted(runtime, shim, client, "runtime: CDI devices in its containers: supported")
+    client.create(pod, "main", annotations=by_token(PLUGINS, "g0"))
+    assert [one.name for one in runtime.create_requests()[-1].config.CDI_devices] == [f"{PLUGINS}=g0"]
+
+
+@pytest.mark.parametrize("enabled", [True, False])
+def test_they_wait_for_what_the_runtime_says(runtime, shim, client, by_cdi, make_plugin, enabled):
+    """Behind its restart; what another plugin gives does not."""
+    words = threading.Event()
+
+    def status(_call):
+        assert words.wait(GENEROUS_S)
+        return Reply((cri.StatusResponse(info={"config": json.dumps({"enableCDI": enabled})}).SerializeToString(),))
+
+    is_containerd(runtime, "1.7.28", {"enableCDI": not enabled})
+    restarted(runtime, shim, client, "runtime: CDI devices in its containers: ")
+    make_plugin(shim, "other.com/nic", ["n0"])
+    pod = client.run_pod("web")
+    runtime.stop()
+    runtime.on("Status", status)
+    runtime.start()
+    client.reconnect()
+    asked = client.begin("CreateContainer", client.create_request(pod, "main", ["x"], annotations=by_token(PLUGINS, "g0")))
+    client.create(pod, "other", annotations=by_token("other.com/nic", "n0"))
+    wait_until(by_cdi.allocated, "the plugin is asked")
+    assert [one.config.metadata.name for one in runtime.create_requests()] == ["other"] and not asked.done()
+    words.set()
+    if enabled:
+        assert asked.result().container_id
+    else:
+        with refused(grpc.StatusCode.FAILED_PRECONDITION, "without the devices of its plugin"):
+            asked.result()
 
 
 # ---- names ----

@@ -299,6 +299,8 @@ static void on_verdict(void *user, uint64_t create_number, const struct devicemg
     for (size_t i = 0; i < o->n_annotations; i++)
         n += (size_t)snprintf(text + n, sizeof text - n, " %s=%s", o->annotations[i]->key,
                               o->annotations[i]->value);
+    for (size_t i = 0; i < o->n_cdi_devices; i++)
+        n += (size_t)snprintf(text + n, sizeof text - n, " cdi:%s", o->cdi_devices[i]->name);
     record(user, "verdict %" PRIu64 " forward%s", create_number, text);
 }
 
@@ -831,6 +833,16 @@ void plugin_back(struct world *w, const char *devices)
     plugin_list(w, w->endpoint, devices);
 }
 
+static void cdi_add(V1beta1__ContainerAllocateResponse *options, const char *name)
+{
+    size_t n = options->n_cdi_devices++;
+
+    options->cdi_devices = realloc(options->cdi_devices, (n + 1) * sizeof *options->cdi_devices);
+    options->cdi_devices[n] = calloc(1, sizeof **options->cdi_devices);
+    v1beta1__cdidevice__init(options->cdi_devices[n]);
+    options->cdi_devices[n]->name = strdup(name);
+}
+
 static void option_add(V1beta1__ContainerAllocateResponse *options, char *word)
 {
     char *equals = strchr(word, '=');
@@ -839,6 +851,8 @@ static void option_add(V1beta1__ContainerAllocateResponse *options, char *word)
         *equals = '\0';
     if (strncmp(word, "note:", 5) == 0) {
         options_add_annotation(options, word + 5, equals + 1);
+    } else if (strncmp(word, "cdi:", 4) == 0) {
+        cdi_add(options, word + 4);
     } else if (word[0] == '/') {
         options_add_device(options, word, equals ? equals + 1 : word, "rw");
     } else {

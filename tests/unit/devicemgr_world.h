@@ -132,8 +132,8 @@ uint64_t gpus_up(struct world *w, const char *devices);
 uint64_t nics_up(struct world *w, const char *devices);
 /* The endpoint opened last is there: options, list. What it leads to is left to expect. */
 void plugin_back(struct world *w, const char *devices);
-/* Answers w->call; "A=1 /dev/x note:k=v": envs, device nodes, annotations; " | ", and more for a
- * second container. */
+/* Answers w->call; "A=1 /dev/x note:k=v cdi:n": envs, device nodes, annotations, CDI devices;
+ * " | ", and more for a second container. */
 void allocated(struct world *w, const char *options);
 /* And that is committed. */
 void allocated_stored(struct world *w, const char *options);

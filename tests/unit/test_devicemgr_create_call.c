@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "devicemgr/dra.h"
 #include "devicemgr/things/limits.h"
 #include "devicemgr_world.h"
 
@@ -454,6 +455,170 @@ static void a_pre_start_under_way_is_waited_for_though_not_wanted_any_more(void 
     expect(w, "open *");
 }
 
+/* ---- CDI devices that the runtime does not read ---- */
+
+static void asked(struct world *w, uint64_t number, const char *uid, const char *token)
+{
+    assert_true(create(w, number, uid, "main", token, NULL));
+    expect(w, "allocate *");
+}
+
+static void forwarded(struct world *w, const char *line)
+{
+    expect(w, "prestart *");
+    prestarted(w, 0, NULL);
+    expect(w, line);
+}
+
+/* The plugin is asked again, and may have another way by then. */
+static void cdi_devices_alone_are_refused_where_nobody_reads_them(void **state)
+{
+    struct world *w = *state;
+
+    devicemgr_runtime_cdi(w->mgr, w->now_ms, DEVICEMGR_CDI_NONE);
+    asked(w, 11, "u1", GPU ":g0,g1");
+    allocated(w, "cdi:c0 cdi:c1");
+    expect_with(w, "verdict 11 refused 9: container \"main\" of pod \"ns/u1\": resource " GPU ": ",
+                "without the devices of its plugin: it does not support CDI",
+                "the plugin gives nothing but those, for device ids g0,g1", NULL);
+    expect_event(w, "refused " GPU " [g0,g1] ns/u1/main cdi-not-read: ");
+    expect_nothing(w);
+    asked(w, 12, "u1", GPU ":g0,g1");
+    allocated_stored(w, "A=1");
+    forwarded(w, "verdict 12 forward A=1");
+}
+
+static void so_they_are_by_one_that_reads_annotations(void **state)
+{
+    struct world *w = *state;
+
+    devicemgr_runtime_cdi(w->mgr, w->now_ms, DEVICEMGR_CDI_ANNOTATED);
+    asked(w, 11, "u1", GPU ":g0");
+    allocated(w, "cdi:c0");
+    expect_with(w, "verdict 11 refused 9: ", "of its plugin: it reads CDI devices in annotations",
+                NULL);
+}
+
+static void what_else_is_given_may_do_and_is_said_once(void **state)
+{
+    static const struct {
+        const char *given, *line;
+    } ALL[] = {
+        {"A=1 cdi:c0", "verdict 11 forward A=1 cdi:c0"},
+        {"/dev/a cdi:c0", "verdict 12 forward /dev/a</dev/a:rw cdi:c0"},
+        {"note:cdi.k8s.io/a=a/b=0 cdi:c0", "verdict 13 forward cdi.k8s.io/a=a/b=0 cdi:c0"},
+        {"", "verdict 14 forward"},
+    };
+    struct world *w = *state;
+    char uid[8], token[64];
+
+    plugin_list(w, w->endpoint, "g0 g1 g2 g3");
+    committed(w);
+    devicemgr_runtime_cdi(w->mgr, w->now_ms, DEVICEMGR_CDI_NONE);
+    ignore_all(w);
+    logged(w, "");
+    for (unsigned i = 0; i < sizeof ALL / sizeof *ALL; i++) {
+        snprintf(uid, sizeof uid, "u%u", i);
+        snprintf(token, sizeof token, GPU ":g%u", i);
+        asked(w, 11 + i, uid, token);
+        allocated_stored(w, ALL[i].given);
+        forwarded(w, ALL[i].line);
+    }
+    assert_int_equal(logged(w, "CDI devices, too, which the runtime does not read"), 1);
+}
+
+static void where_the_runtime_does_not_say_they_pass(void **state)
+{
+    struct world *w = *state;
+
+    asked(w, 11, "u1", GPU ":g0");
+    allocated_stored(w, "cdi:c0");
+    forwarded(w, "verdict 11 forward cdi:c0");
+}
+
+/* As at the daemon's start. */
+static void they_wait_for_one_that_is_to_say(void **state)
+{
+    static const struct {
+        enum devicemgr_cdi cdi;
+        const char *line;
+    } ALL[] = {{DEVICEMGR_CDI_UNKNOWN, "prestart *"},
+               {DEVICEMGR_CDI_READ, "prestart *"},
+               {DEVICEMGR_CDI_NONE, "verdict 13 refused 9: *"}};
+    struct world *w = *state;
+    char uid[8], token[64];
+
+    plugin_list(w, w->endpoint, "g0 g1 g2 g3");
+    committed(w);
+    ignore_all(w);
+    for (unsigned i = 0; i < sizeof ALL / sizeof *ALL; i++) {
+        devicemgr_runtime_cdi(w->mgr, w->now_ms, DEVICEMGR_CDI_UNHEARD);
+        snprintf(uid, sizeof uid, "u%u", i);
+        snprintf(token, sizeof token, GPU ":g%u", i);
+        asked(w, 11 + i, uid, token);
+        allocated(w, "cdi:c0");
+        expect_nothing(w);
+        devicemgr_runtime_cdi(w->mgr, w->now_ms, ALL[i].cdi);
+        devicemgr_run(w->mgr);
+        if (ALL[i].cdi != DEVICEMGR_CDI_NONE)
+            expect_stored(w, "commit *");
+        expect(w, ALL[i].line);
+    }
+}
+
+static void they_wait_no_longer_than_for_anything(void **state)
+{
+    struct world *w = *state;
+
+    devicemgr_runtime_cdi(w->mgr, w->now_ms, DEVICEMGR_CDI_UNHEARD);
+    asked(w, 11, "u1", GPU ":g0");
+    allocated(w, "cdi:c0");
+    expect_nothing(w);
+    pass(w, 60000);
+    expect_with(w, "verdict 11 refused 9: ", "the runtime has not said yet whether it supports CDI",
+                NULL);
+    asked(w, 12, "u1", GPU ":g0");
+    allocated_stored(w, "A=1 cdi:c0");
+    forwarded(w, "verdict 12 forward A=1 cdi:c0");
+}
+
+/* Given when it was switched on, and kept. */
+static void what_it_was_given_before_is_refused_once_nobody_reads_it(void **state)
+{
+    struct world *w = *state;
+
+    devicemgr_runtime_cdi(w->mgr, w->now_ms, DEVICEMGR_CDI_READ);
+    asked(w, 11, "u1", GPU ":g0");
+    allocated_stored(w, "cdi:c0");
+    forwarded(w, "verdict 11 forward cdi:c0");
+    create_answered(w, 11, "c1");
+    container_removed(w, "c1");
+    ignore_all(w);
+    devicemgr_runtime_cdi(w->mgr, w->now_ms, DEVICEMGR_CDI_NONE);
+    assert_true(create(w, 12, "u1", "main", GPU ":g0", NULL));
+    expect_with(w, "verdict 12 refused 9: ", "of its plugin", NULL);
+    expect_nothing(w);
+    devicemgr_runtime_cdi(w->mgr, w->now_ms, DEVICEMGR_CDI_READ);
+    assert_true(create(w, 13, "u1", "main", GPU ":g0", NULL));
+    forwarded(w, "verdict 13 forward cdi:c0");
+}
+
+/* What another plugin gives does not do for this one's devices. */
+static void each_plugin_s_are_looked_at(void **state)
+{
+    struct world *w = *state;
+
+    nics_up(w, "n0");
+    devicemgr_runtime_cdi(w->mgr, w->now_ms, DEVICEMGR_CDI_NONE);
+    assert_true(create(w, 11, "u1", "main", GPU ":g0 " NIC ":n0", NULL));
+    expect(w, "allocate n0 *");
+    expect(w, "allocate g0 *");
+    allocated(w, "A=1");
+    w->call--; /* of the other */
+    allocated(w, "cdi:c0");
+    expect_with(w, "verdict 11 refused 9: ", "resource " NIC, NULL);
+}
+
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, world_teardown)
 
 int main(void)
@@ -484,6 +649,14 @@ int main(void)
         TEST(a_late_pre_start_is_told_like_a_late_allocate),
         TEST(another_endpoint_is_prestarted_anew),
         TEST(a_pre_start_under_way_is_waited_for_though_not_wanted_any_more),
+        TEST(cdi_devices_alone_are_refused_where_nobody_reads_them),
+        TEST(so_they_are_by_one_that_reads_annotations),
+        TEST(what_else_is_given_may_do_and_is_said_once),
+        TEST(where_the_runtime_does_not_say_they_pass),
+        TEST(they_wait_for_one_that_is_to_say),
+        TEST(they_wait_no_longer_than_for_anything),
+        TEST(what_it_was_given_before_is_refused_once_nobody_reads_it),
+        TEST(each_plugin_s_are_looked_at),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
