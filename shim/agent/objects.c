@@ -69,20 +69,30 @@ static char *claim_name(const json_t *object, const json_t *claim)
     return text(NULL);
 }
 
+/* Takes both names. */
+static void add_claim(Agent__V1__Pod *out, char *pod_name, char *its_name)
+{
+    Agent__V1__PodClaim *one = must(malloc(sizeof *one));
+
+    agent__v1__pod_claim__init(one);
+    one->pod_name = pod_name;
+    one->claim_name = its_name;
+    out->claims[out->n_claims++] = one;
+}
+
+/* What the scheduler has made for extended resources is in the status alone. */
 static void read_claims(const json_t *object, Agent__V1__Pod *out)
 {
     const json_t *claims = at(object, "spec", "resourceClaims"), *claim;
+    const json_t *extended =
+        json_object_get(at(object, "status", "extendedResourceClaimStatus"), "resourceClaimName");
     size_t i;
 
-    out->claims = array_of(json_array_size(claims), sizeof *out->claims);
-    json_array_foreach(claims, i, claim) {
-        Agent__V1__PodClaim *one = must(malloc(sizeof *one));
-
-        agent__v1__pod_claim__init(one);
-        one->pod_name = text(json_object_get(claim, "name"));
-        one->claim_name = claim_name(object, claim);
-        out->claims[out->n_claims++] = one;
-    }
+    out->claims = array_of(json_array_size(claims) + (extended ? 1 : 0), sizeof *out->claims);
+    json_array_foreach(claims, i, claim)
+        add_claim(out, text(json_object_get(claim, "name")), claim_name(object, claim));
+    if (extended)
+        add_claim(out, text(NULL), text(extended));
 }
 
 static ProtobufCMessage *pod(const json_t *object)

@@ -104,14 +104,15 @@ def test_pods_and_slices_of_this_node_alone(server, feed, make_agent):
         "resourceClaims": [{"name": "own", "resourceClaimName": "c1"}, {"name": "made", "resourceClaimTemplateName": "t"},
                            {"name": "more", "resourceClaimTemplateName": "t"}]},
         status={"resourceClaimStatuses": [{"name": "more", "resourceClaimName": "before-more-y"},
-                                          {"name": "made", "resourceClaimName": "before-made-x"}]}))
+                                          {"name": "made", "resourceClaimName": "before-made-x"}],
+                "extendedResourceClaimStatus": {"resourceClaimName": "before-extended-resources-z", "requestMappings": []}}))
     server.put("pods", pod("foreign", on=OTHER))
     server.put("resourceslices", slice_of("s1"))
     make_agent()
     told = feed.wait_fact(proto.POD, "uid-before")
     assert (told.namespace, told.name, told.priority, told.grace_seconds) == ("default", "before", 7, 0)
     assert [(one.pod_name, one.claim_name) for one in told.claims] == [
-        ("own", "c1"), ("made", "before-made-x"), ("more", "before-more-y")]
+        ("own", "c1"), ("made", "before-made-x"), ("more", "before-more-y"), ("", "before-extended-resources-z")]
     told = feed.wait_fact(proto.SLICE, "uid-s1")
     assert (told.driver, told.pool, told.generation, list(told.devices)) == ("gpu.example", NODE, 3, ["gpu-0", "gpu-1"])
     server.put("pods", pod("later"))

@@ -310,7 +310,11 @@ def test_a_pod_that_terminates(node):
         assert ctl(node.shim, "why", other).returncode == 3, other
 
 
-def test_a_pod_whose_claims_the_agent_knows(node, directory, closing):
+@pytest.mark.parametrize("of_pod", [
+    {"spec": {"resourceClaims": [{"name": "gpu", "resourceClaimName": "shared"}]}},
+    {"status": {"extendedResourceClaimStatus": {"resourceClaimName": "shared", "requestMappings": []}}}])
+def test_a_pod_whose_claims_the_agent_knows(node, directory, closing, of_pod):
+    """Its own, or what the scheduler has made for its extended resources."""
     server = closing(ApiServer(directory / "pki"))
     server.start()
     server.put("nodes", {"metadata": {"name": "node-1"}, "spec": {}, "status": {}})
@@ -321,8 +325,7 @@ def test_a_pod_whose_claims_the_agent_knows(node, directory, closing):
     wait_until(lambda: ctl_json(node.shim, "why")["claims"], "it waits")
     assert ctl(node.shim, "why", "web").returncode == 3
     server.put("pods", {"metadata": {"name": "web", "namespace": "default", "uid": "u-1"},
-                        "spec": {"nodeName": "node-1", "resourceClaims": [{"name": "gpu", "resourceClaimName": "shared"}]},
-                        "status": {}})
+                        "spec": {"nodeName": "node-1", **of_pod.get("spec", {})}, "status": of_pod.get("status", {})})
     for pod in ("web", "default/web", "u-1"):
         wait_until(lambda pod=pod: ctl(node.shim, "why", pod).returncode == 0, "the agent has told of it")
         assert node.why(pod)["name"] == "shared"
