@@ -33,6 +33,20 @@ struct devicemgr_endings {
 };
 void devicemgr_endings(const struct devicemgr *mgr, struct devicemgr_endings *out);
 
+/* The sidecars of a pod, as the cluster has it: init containers that are restarted always. */
+struct devicemgr_sidecars {
+    const char *pod_uid;
+    const char *pod_namespace; /* this and the next only with names */
+    const char *pod_name;
+    bool mirror;              /* of a static pod, which has another uid */
+    const char *const *names; /* in their order; those beyond SIDECARS_MAX are none */
+    size_t names_len;         /* 0: it has none, or is no more */
+};
+/* In place of what was told before; copied. It is not stored: whoever tells it does so anew after a
+ * restart. Where the pod is stopped here they are the last to be; without this, and until it is
+ * told, all containers are stopped at once. */
+void devicemgr_sidecars(struct devicemgr *mgr, const struct devicemgr_sidecars *sidecars);
+
 /* Those that are to go for taints of their devices. */
 struct devicemgr_evictions {
     /* Not asked for yet: it is tolerated for a time, or so many went in the last minute. */

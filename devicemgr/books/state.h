@@ -32,6 +32,7 @@
 #include "devicemgr/things/pod.h"
 #include "devicemgr/things/resource.h"
 #include "devicemgr/things/shutdown.h"
+#include "devicemgr/things/sidecars.h"
 #include "devicemgr/things/slice.h"
 #include "devicemgr/things/text.h"
 
@@ -52,6 +53,7 @@ struct state {
     struct orders orders;
     struct endings endings;
     struct shutdown shutdown;
+    struct sidecars sidecars;
     struct drivers drivers;
     struct claims claims;
     struct slices slices; /* as the cluster has them */

@@ -242,6 +242,7 @@ char *ends_stopped(struct ends *ends, uint64_t op, int code, const char *message
     if (code == CODE_OK || code == CODE_NOT_FOUND) {
         ends->pause_ms = 0;
         ended = mem_strdup(stop->container_id);
+        end_stop_turns(ends);
         settle(ends, ending);
     } else {
         note_failed(ends, ending, stop->container_id, message);

@@ -49,12 +49,13 @@ struct end_request {
     uint64_t at_s;     /* when, by a clock that is not looked at here; 0: not said */
 };
 
-/* A StopContainer that is under way. */
+/* A StopContainer that is under way, or waits for its turn. */
 struct end_stop {
     uint64_t op;
     char *container_id;
     char *pod_uid;
-    uint64_t due_ms; /* when it kills */
+    size_t turn;     /* it is stopped behind those of its pod that have a lower one; 0: at once */
+    uint64_t due_ms; /* when it kills; 0: it waits for its turn, and was not sent yet */
     UT_hash_handle hh;
 };
 
@@ -163,7 +164,12 @@ void end_stop_listed(struct ends *ends, const struct devicemgr_container *contai
 void end_stop_sooner(struct ends *ends, struct ending *ending);
 /* Nothing is to be stopped any more. */
 void end_stop_cancel(struct ends *ends, const struct ending *ending);
+/* Or waits for its turn. */
 bool end_stop_under_way(const struct ends *ends, const struct ending *ending);
+/* Whose turn has come are stopped: something was, or time has passed. */
+void end_stop_turns(struct ends *ends);
+/* When one's turn comes by time alone; UINT64_MAX: no one's. */
+uint64_t end_stop_next_ms(const struct ends *ends);
 /* It is over; for end_stop_free(). NULL: nobody waits for it. */
 struct end_stop *end_stop_take(struct ends *ends, uint64_t op);
 void end_stop_free(struct end_stop *stop);

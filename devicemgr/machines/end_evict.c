@@ -106,11 +106,12 @@ void ends_tick(struct ends *ends)
         if (ends->state->now_ms >= next_of(ends, ending))
             end_evict_order(ends, ending);
     }
+    end_stop_turns(ends);
 }
 
 uint64_t ends_next_ms(const struct ends *ends)
 {
-    uint64_t next_ms = UINT64_MAX;
+    uint64_t next_ms = end_stop_next_ms(ends);
 
     for (const struct ending *e = ends->state->endings.by_uid; e; e = e->hh.next)
         next_ms = earlier(next_ms, next_of(ends, e));

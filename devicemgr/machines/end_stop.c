@@ -1,5 +1,10 @@
 /*
  * The containers of pods that are ended here: one StopContainer each, as long as they run.
+ *
+ * Sidecars are stopped behind all others, the last of them first, with what is left of the grace
+ * then, as the kubelet does it (pkg/kubelet/kuberuntime/kuberuntime_termination_order.go). There
+ * one that has waited for all of the grace gets 2 s more; here the least of a grace is kept for all
+ * that wait still: they end in time, whatever the others do.
  */
 #include <string.h>
 
@@ -62,20 +67,27 @@ static uint64_t left_ms(const struct state *state, uint64_t due_ms)
     return later(ms, END_GRACE_MS_MIN);
 }
 
-static void send_stop(struct ends *ends, const char *container_id, const char *pod_uid,
-                      uint64_t due_ms)
+/* It is there, and waits. */
+static struct end_stop *add_stop(struct ends *ends, const char *container_id, const char *pod_uid,
+                                 size_t turn)
 {
-    struct state *state = ends->state;
     struct end_stop *stop = mem_alloc(1, sizeof *stop);
-    struct action *action;
 
-    stop->op = state_number(state);
+    stop->op = state_number(ends->state);
     stop->container_id = mem_strdup(container_id);
     stop->pod_uid = mem_strdup(pod_uid);
-    stop->due_ms = due_ms;
+    stop->turn = turn;
     HASH_ADD(hh, ends->stops, op, sizeof stop->op, stop);
-    action = action_push(&state->actions, ACTION_STOP_CONTAINER, stop->op);
-    action->text = mem_strdup(container_id);
+    return stop;
+}
+
+static void send_stop(struct ends *ends, struct end_stop *stop, uint64_t due_ms)
+{
+    struct state *state = ends->state;
+    struct action *action = action_push(&state->actions, ACTION_STOP_CONTAINER, stop->op);
+
+    stop->due_ms = due_ms;
+    action->text = mem_strdup(stop->container_id);
     action->timeout_ms = left_ms(state, due_ms);
     ends->counts.stops++;
 }
@@ -85,11 +97,56 @@ static void take_back(struct ends *ends, struct end_stop *stop)
 {
     struct state *state = ends->state;
 
-    if (!actions_drop(&state->actions, ACTION_STOP_CONTAINER, stop->op, 0))
+    if (stop->due_ms != 0 && !actions_drop(&state->actions, ACTION_STOP_CONTAINER, stop->op, 0))
         action_push(&state->actions, ACTION_STOP_CANCEL, stop->op);
     HASH_DEL(ends->stops, stop);
     end_stop_free(stop);
 }
+
+/* ---- whose turn it is ---- */
+
+static const struct ending *ending_of(const struct ends *ends, const struct end_stop *stop)
+{
+    return endings_find(&ends->state->endings, stop->pod_uid);
+}
+
+/* At the latest. */
+static uint64_t turn_by_ms(const struct ends *ends, const struct end_stop *stop)
+{
+    return later(ending_of(ends, stop)->due_ms, END_GRACE_MS_MIN) - END_GRACE_MS_MIN;
+}
+
+/* What could not be stopped is not here, but in the next list: nobody's turn comes before that. */
+static bool has_turn(const struct ends *ends, const struct end_stop *stop)
+{
+    const struct ending *ending = ending_of(ends, stop);
+    const struct end_stop *before = ends->stops;
+
+    if (ends->state->now_ms >= turn_by_ms(ends, stop))
+        return true;
+    while (before && !(before->turn < stop->turn && is_of(before, ending)))
+        before = before->hh.next;
+    return !before && ends->listed_epoch > ending->epoch;
+}
+
+void end_stop_turns(struct ends *ends)
+{
+    for (struct end_stop *stop = ends->stops; stop; stop = stop->hh.next) {
+        if (stop->due_ms == 0 && has_turn(ends, stop))
+            send_stop(ends, stop, ending_of(ends, stop)->due_ms);
+    }
+}
+
+uint64_t end_stop_next_ms(const struct ends *ends)
+{
+    uint64_t next_ms = UINT64_MAX;
+
+    for (const struct end_stop *stop = ends->stops; stop; stop = stop->hh.next)
+        next_ms = stop->due_ms == 0 ? earlier(next_ms, turn_by_ms(ends, stop)) : next_ms;
+    return next_ms;
+}
+
+/* ---- what a list shows ---- */
 
 static uint64_t pod_grace_ms(const struct devicemgr_container *container)
 {
@@ -112,6 +169,8 @@ static void stop_container(struct ends *ends, struct ending *ending,
                            const struct devicemgr_container *container)
 {
     struct state *state = ends->state;
+    const struct pod *pod = pods_find(&state->pods, ending->pod_uid);
+    struct end_stop *stop;
 
     if (ending->due_ms == 0) {
         ending_set_due(ending, later_by(state->now_ms, ending_grace_ms(ending)));
@@ -119,7 +178,10 @@ static void stop_container(struct ends *ends, struct ending *ending,
     } else {
         end_stop_sooner(ends, ending);
     }
-    send_stop(ends, container->id, ending->pod_uid, ending->due_ms);
+    stop = add_stop(ends, container->id, ending->pod_uid,
+                    sidecars_turn(&state->sidecars, pod, container->name));
+    if (stop->turn == 0)
+        send_stop(ends, stop, ending->due_ms);
 }
 
 /* The ending of its pod, whose containers are to be stopped as soon as they run; NULL: it is not
@@ -199,6 +261,7 @@ void end_stop_listed(struct ends *ends, const struct devicemgr_container *contai
     learn_graces(ends->state, containers, containers_len);
     stop_listed(ends, containers, containers_len, true);
     stop_listed(ends, containers, containers_len, false);
+    end_stop_turns(ends);
     list_for_created(ends, containers, containers_len);
 }
 
@@ -217,7 +280,8 @@ void end_stop_sooner(struct ends *ends, struct ending *ending)
         if (!is_of(stop, ending) || left_ms(state, stop->due_ms) <= left_ms(state, ending->due_ms))
             continue;
         /* the newer one first: the runtime has at no time none of them */
-        send_stop(ends, stop->container_id, stop->pod_uid, ending->due_ms);
+        send_stop(ends, add_stop(ends, stop->container_id, stop->pod_uid, stop->turn),
+                  ending->due_ms);
         take_back(ends, stop);
     }
 }

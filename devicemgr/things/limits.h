@@ -189,6 +189,11 @@
 #define END_RETRY_MS_MIN 1000
 #define END_RETRY_MS_MAX 30000
 
+/* Pods of the cluster whose sidecars are known, and how many of each: some times as many as a node
+ * runs, and as a pod has. */
+#define SIDECAR_PODS_MAX 4096
+#define SIDECARS_MAX 64
+
 /* Groups of a shutdown, as many as the settings may have; and pods of the cluster that are known by
  * their priority: some times as many as a node runs. */
 #define SHUTDOWN_GROUPS_MAX 64

@@ -56,6 +56,11 @@ void devicemgr_endings(const struct devicemgr *mgr, struct devicemgr_endings *ou
                                       .ended = counts->ended};
 }
 
+void devicemgr_sidecars(struct devicemgr *mgr, const struct devicemgr_sidecars *sidecars)
+{
+    sidecars_set(&mgr->state.sidecars, sidecars);
+}
+
 void devicemgr_container_stopped(struct devicemgr *mgr, uint64_t now_ms, uint64_t op, int code,
                                  const char *message)
 {

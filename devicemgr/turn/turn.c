@@ -49,6 +49,7 @@ static void tables_fini(struct state *state)
     orders_fini(&state->orders);
     endings_fini(&state->endings);
     shutdown_fini(&state->shutdown);
+    sidecars_fini(&state->sidecars);
     claims_fini(&state->claims);
     drivers_fini(&state->drivers);
     slices_fini(&state->slices);

@@ -25,6 +25,13 @@ static char *text(const json_t *value)
     return string && *string ? must(strdup(string)) : (char *)protobuf_c_empty_string;
 }
 
+static const char *name_in(const json_t *object)
+{
+    const char *name = json_string_value(json_object_get(object, "name"));
+
+    return name ? name : "";
+}
+
 static void *array_of(size_t n, size_t bytes)
 {
     return n > 0 ? must(calloc(n, bytes)) : NULL;
@@ -95,6 +102,21 @@ static void read_claims(const json_t *object, Agent__V1__Pod *out)
         add_claim(out, text(NULL), text(extended));
 }
 
+static void read_sidecars(const json_t *containers, Agent__V1__Pod *out)
+{
+    const json_t *container;
+    size_t i;
+
+    out->sidecars = array_of(json_array_size(containers), sizeof *out->sidecars);
+    json_array_foreach(containers, i, container) {
+        const char *name = name_in(container);
+        const char *restarts = json_string_value(json_object_get(container, "restartPolicy"));
+
+        if (*name && restarts && strcmp(restarts, "Always") == 0)
+            out->sidecars[out->n_sidecars++] = must(strdup(name));
+    }
+}
+
 static ProtobufCMessage *pod(const json_t *object)
 {
     const json_t *metadata = json_object_get(object, "metadata");
@@ -110,6 +132,7 @@ static ProtobufCMessage *pod(const json_t *object)
     out->grace_seconds = grace ? json_integer_value(grace) : -1;
     out->mirror = json_object_get(annotations, "kubernetes.io/config.mirror") != NULL;
     read_claims(object, out);
+    read_sidecars(at(object, "spec", "initContainers"), out);
     return &out->base;
 }
 

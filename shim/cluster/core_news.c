@@ -42,7 +42,7 @@ void core_news_fini(struct core_news *news)
         claim_free(news->looked_up);
 }
 
-/* ---- slices, rules ---- */
+/* ---- slices, rules, pods ---- */
 
 static size_t draws_of(const Agent__V1__Slice *slice)
 {
@@ -121,6 +121,22 @@ static void tell_rule(const struct core_news *news, const struct fact *fact)
     agent__v1__taint_rule__free_unpacked(rule, NULL);
 }
 
+static void tell_sidecars(const struct core_news *news, const struct fact *fact)
+{
+    Agent__V1__Pod *pod = fact->value ? agent__v1__pod__unpack(NULL, fact->len, fact->value) : NULL;
+    struct devicemgr_sidecars is = {.pod_uid = fact->key};
+
+    if (pod) {
+        is.pod_namespace = pod->namespace_;
+        is.pod_name = pod->name;
+        is.mirror = pod->mirror;
+        is.names = (const char *const *)pod->sidecars;
+        is.names_len = pod->n_sidecars;
+    }
+    devicemgr_sidecars(host_core(news->host), &is);
+    agent__v1__pod__free_unpacked(pod, NULL);
+}
+
 static void on_fact(void *user, const struct fact *fact)
 {
     const struct core_news *news = user;
@@ -129,6 +145,8 @@ static void on_fact(void *user, const struct fact *fact)
         tell_slice(news, fact);
     else if (fact->kind == AGENT__V1__KIND__TAINT_RULE)
         tell_rule(news, fact);
+    else if (fact->kind == AGENT__V1__KIND__POD)
+        tell_sidecars(news, fact);
 }
 
 void core_news_clock(struct core_news *news, uint64_t server_boot_ms)

@@ -102,7 +102,9 @@ def test_pods_and_slices_of_this_node_alone(server, feed, make_agent):
     server.put("pods", pod("before", spec={
         "priority": 7, "terminationGracePeriodSeconds": 0,
         "resourceClaims": [{"name": "own", "resourceClaimName": "c1"}, {"name": "made", "resourceClaimTemplateName": "t"},
-                           {"name": "more", "resourceClaimTemplateName": "t"}]},
+                           {"name": "more", "resourceClaimTemplateName": "t"}],
+        "initContainers": [{"name": "proxy", "restartPolicy": "Always"}, {"name": "first"}, {"name": "no", "restartPolicy": "Never"},
+                           {"name": "logs", "restartPolicy": "Always"}, {"restartPolicy": "Always"}]},
         status={"resourceClaimStatuses": [{"name": "more", "resourceClaimName": "before-more-y"},
                                           {"name": "made", "resourceClaimName": "before-made-x"}],
                 "extendedResourceClaimStatus": {"resourceClaimName": "before-extended-resources-z", "requestMappings": []}}))
@@ -113,6 +115,7 @@ def test_pods_and_slices_of_this_node_alone(server, feed, make_agent):
     assert (told.namespace, told.name, told.priority, told.grace_seconds) == ("default", "before", 7, 0)
     assert [(one.pod_name, one.claim_name) for one in told.claims] == [
         ("own", "c1"), ("made", "before-made-x"), ("more", "before-more-y"), ("", "before-extended-resources-z")]
+    assert list(told.sidecars) == ["proxy", "logs"]
     told = feed.wait_fact(proto.SLICE, "uid-s1")
     assert (told.driver, told.pool, told.generation, list(told.devices)) == ("gpu.example", NODE, 3, ["gpu-0", "gpu-1"])
     server.put("pods", pod("later"))

@@ -16,6 +16,9 @@ from waiting import GENEROUS_S, wait_until
 NODE = "node-1"  # of the fixtures
 NULL = "example.com/null"
 GRACE = "io.kubernetes.pod.terminationGracePeriod"
+SIDECARS = [{"name": "proxy", "restartPolicy": "Always"}, {"name": "first"}, {"name": "logs", "restartPolicy": "Always"}]
+STATIC = {"kubernetes.io/config.source": "file"}
+MIRROR = {"kubernetes.io/config.mirror": "of-the-file"}
 PRIORITIES = (-10, 0, 1000, 1_000_000, 2_000_000_000)
 LIMIT_S = 300
 DOWN = "node is shutting down"
@@ -453,6 +456,43 @@ def test_what_is_told_of_it(shim, agent, logind, client, server, runtime, deaf):
     one.let_go()
     wait_state(shim, "over")
     wait_events(shim, ("begun", 1), ("group", 2), ("over", 1))
+
+
+@pytest.mark.parametrize("static", [False, True])
+def test_sidecars_are_stopped_last(shim, agent, logind, client, server, runtime, deaf, static):
+    """Behind the others, the last of them first, with what is left of the grace then."""
+    app, logs, proxy = run_with_sidecars(client, server, static)
+    wait_known(shim, 1)
+    one = deaf(app)
+    logind.begin()
+    runtime.wait_calls("StopContainer", 1)
+    assert stops(runtime) == [(app, 30)]
+    one.let_go()
+    logind.wait_released()
+    wait_state(shim, "over")
+    assert [container for container, _ in stops(runtime)] == [app, logs, proxy]
+    assert all(timeout <= 30 for _, timeout in stops(runtime))
+    assert len(runtime.calls_of("StopPodSandbox")) == 1
+
+
+def run_with_sidecars(client, server, static):
+    """A pod that the API server knows, by its mirror if it is a static one; the ids of what runs."""
+    pod = client.run_pod("web", annotations=STATIC if static else None)
+    ids = [client.run(pod, name, annotations={GRACE: "30"}) for name in ("proxy", "logs", "app")]
+    metadata = {"uid": "of-the-mirror", "annotations": MIRROR} if static else {"uid": pod.uid}
+    server.put("pods", {"metadata": {"namespace": "default", "name": "web", **metadata},
+                        "spec": {"nodeName": NODE, "priority": 0, "initContainers": SIDECARS}, "status": {"phase": "Running"}})
+    return reversed(ids)
+
+
+def test_sidecars_do_not_wait_for_what_does_not_end(shim, agent, client, server, runtime, deaf):
+    app, logs, proxy = run_with_sidecars(client, server, static=False)
+    wait_known(shim, 1)
+    deaf(app)
+    ctl_json(shim, "end", "web", "--here", "--grace", "2s")
+    runtime.wait_calls("StopContainer", 3)
+    assert stops(runtime)[0] == (app, 2)
+    assert set(stops(runtime)[1:]) == {(logs, 1), (proxy, 1)}
 
 
 def test_three_who_ask_at_once_are_one(shim, agent, logind, client, server, runtime):
