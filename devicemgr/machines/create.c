@@ -93,7 +93,7 @@ static struct look allocate_item(struct creates *creates, struct create *create,
     if (wanted->resource->builtin)
         allocate_builtin(creates->state, wanted);
     if (wanted->resource->builtin || options_in_force(creates->state, wanted))
-        return usable_given(creates->state, wanted);
+        return (struct look){0};
     create_call(creates, create, index, wanted->resource, asks);
     return create_call_look(create, index);
 }
@@ -202,6 +202,14 @@ static struct look prestart_item(struct creates *creates, struct create *create,
 
 /* ---- the run through the states ---- */
 
+/* What it goes on with, as far as can be told: what is new is stored before. */
+static const V1beta1__ContainerAllocateResponse *given(const struct create *create,
+                                                       const struct allocation *allocation)
+{
+    return create->state == CREATE_ALLOCATING && allocation->fresh ? allocation->fresh
+                                                                   : allocation->options;
+}
+
 /* Of all whose devices may be used; `usable`: that was seen already, in this look. */
 static struct look allocate_or_prestart(struct creates *creates, struct create *create, bool usable)
 {
@@ -217,6 +225,8 @@ static struct look allocate_or_prestart(struct creates *creates, struct create *
             of_one = allocate_item(creates, create, i, wanted);
         else if (of_one.step == LOOK_GO)
             of_one = prestart_item(creates, create, i, wanted);
+        if (of_one.step == LOOK_GO)
+            of_one = usable_given(creates->state, wanted, given(create, wanted->has));
         if (of_one.step != LOOK_ASK)
             create->items[i].queued_ms = 0; /* it waits for something else, or for nothing */
         look_add(&look, &of_one, wanted->settings->hold_ms);

@@ -142,12 +142,12 @@ static bool is_cdi_alone(const V1beta1__ContainerAllocateResponse *given)
            given->n_envs + given->n_mounts + given->n_devices + given->n_annotations == 0;
 }
 
-struct look usable_given(const struct state *state, const struct wanted *wanted)
+struct look usable_given(const struct state *state, const struct wanted *wanted,
+                         const V1beta1__ContainerAllocateResponse *given)
 {
-    const struct allocation *has = wanted->has;
     struct look look = {0};
 
-    if (!is_cdi_alone(has->fresh ? has->fresh : has->options))
+    if (!is_cdi_alone(given))
         return look;
     if (usable_cdi_unread(state))
         look.step = LOOK_REFUSE;
@@ -156,6 +156,6 @@ struct look usable_given(const struct state *state, const struct wanted *wanted)
     else
         return look;
     look.reason = (struct reason){.kind = REASON_CDI_NOT_READ, .resource = wanted->want->resource};
-    ids_copy(&look.reason.ids, has->ids.v, has->ids.len);
+    ids_copy(&look.reason.ids, wanted->has->ids.v, wanted->has->ids.len);
     return look;
 }

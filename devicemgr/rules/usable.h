@@ -5,6 +5,7 @@
 #ifndef DEVICEMGR_RULES_USABLE_H
 #define DEVICEMGR_RULES_USABLE_H
 
+#include "cri-proto/deviceplugin_v1beta1.pb-c.h"
 #include "devicemgr/rules/look.h"
 #include "devicemgr/rules/wanted.h"
 
@@ -23,7 +24,8 @@ struct look usable_ids(const struct state *state, const struct wanted *wanted,
 /* Whether the runtime would start the container without what its plugin has given it: where that is
  * nothing but CDI devices. Annotations are something, whatever they name: others than the runtime
  * may read them, as NVIDIA's container runtime does. WAIT: it has not said yet. */
-struct look usable_given(const struct state *state, const struct wanted *wanted);
+struct look usable_given(const struct state *state, const struct wanted *wanted,
+                         const V1beta1__ContainerAllocateResponse *given);
 /* Whether the runtime has said that it does not read the CDI devices which plugins give. */
 bool usable_cdi_unread(const struct state *state);
 

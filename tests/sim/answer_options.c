@@ -57,6 +57,17 @@ void answer_options_add_device(V1beta1__ContainerAllocateResponse *options,
     options->devices[options->n_devices++] = device;
 }
 
+void answer_options_add_cdi(V1beta1__ContainerAllocateResponse *options, const char *name)
+{
+    V1beta1__CDIDevice *device = heap_alloc(1, sizeof *device);
+
+    v1beta1__cdidevice__init(device);
+    device->name = heap_strdup(name);
+    options->cdi_devices =
+        heap_grow(options->cdi_devices, options->n_cdi_devices, sizeof *options->cdi_devices);
+    options->cdi_devices[options->n_cdi_devices++] = device;
+}
+
 uint64_t answer_options_hash(const V1beta1__ContainerAllocateResponse *options)
 {
     size_t len = v1beta1__container_allocate_response__get_packed_size(options);

@@ -19,6 +19,7 @@ void answer_options_add_annotation(V1beta1__ContainerAllocateResponse *options, 
                                    const char *value);
 void answer_options_add_device(V1beta1__ContainerAllocateResponse *options,
                                const char *container_path, const char *host_path);
+void answer_options_add_cdi(V1beta1__ContainerAllocateResponse *options, const char *name);
 /* Tells two apart. */
 uint64_t answer_options_hash(const V1beta1__ContainerAllocateResponse *options);
 

@@ -270,6 +270,9 @@
     X(REPLACE_KILLED_BETWEEN, "those while the kubelet lets go")                                   \
     X(REPLACE_LOST, "checkpoints lost beside lost devices")                                        \
     X(REPLACE_KUBELET, "kubelets restarted beside lost devices")                                   \
+    X(REPLACE_BY_CDI, "containers made with CDI devices alone")                                    \
+    X(REPLACE_CDI_UNREAD, "refused since the runtime does not read those")                         \
+    X(REPLACE_CDI_UNHEARD, "refused since the runtime has not said whether it does")               \
     X(REPLACE_RUNS, "pods that run with others in the end")
 
 enum count {

@@ -192,6 +192,8 @@ static void take_options(const struct rw_pod *pod, struct rw_container *containe
     container->says = pod->given;
     for (size_t i = 0; options && i < options->n_envs; i++)
         container->has |= replace_named(options->envs[i]->value);
+    for (size_t i = 0; options && i < options->n_cdi_devices; i++)
+        container->has |= replace_named(options->cdi_devices[i]->name);
     for (size_t i = 0; options && i < options->n_annotations; i++) {
         const char *key = options->annotations[i]->key;
         unsigned named = replace_named(options->annotations[i]->value);
@@ -212,6 +214,7 @@ void replace_verdict(struct replace_world *r, uint64_t create,
     check_that(r->w, container, "a create that has a verdict was asked for");
     if (!container)
         return;
+    replace_cdi_judges(r, verdict);
     if (verdict->code != 0) {
         replace_note(r, "u%u is refused: %d %s", pod->uid, verdict->code, verdict->message);
         replace_judge_refused(r, pod, container, verdict->message);

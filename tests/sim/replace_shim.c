@@ -173,7 +173,7 @@ static void answer(struct replace_world *r, size_t slot)
         if (r->call_ids[slot] >> i & 1)
             snprintf(value + strlen(value), sizeof value - strlen(value), "\"%s\"", replace_id(i));
     }
-    answer_options_add_env(options, "DEVICES", value);
+    replace_cdi_gives(r, options, value);
     response.container_responses = &options;
     response.n_container_responses = 1;
     replace_note(r, "the plugin gives %s%s", value, fails ? ": it fails" : "");
@@ -335,6 +335,7 @@ void replace_shim_start(struct replace_world *r)
     r->started_ms = r->now_ms;
     r->runtime_listed = false;
     r->core = new_core(r);
+    replace_cdi_tells(r);
     for (const struct row *row = r->rows; row; row = row->next) {
         const struct devicemgr_record record = row_record(row);
 

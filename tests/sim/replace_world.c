@@ -154,6 +154,7 @@ static void settle(struct replace_world *r)
     while (replace_count(r->listed & r->healthy) < GOOD_MIN)
         r->listed |= r->healthy |= 1u << rng_below(&r->rng, RW_DEVICES);
     replace_plugin_lists(r);
+    replace_cdi_settles(r);
     replace_kubelet_allocated(r);
     for (size_t i = 0; i < RW_PODS && !*r->w->broken; i++) {
         struct rw_pod *pod = &r->pods[i];
@@ -202,9 +203,11 @@ bool replace_world_run(struct world *w)
     r->now_ms = 1000000;
     r->up = true;
     r->listed = r->healthy = RW_ALL;
+    replace_cdi_begins(r);
     replace_shim_start(r);
     for (size_t step = 0; step < STEPS && !*w->broken; step++) {
         befall(r);
+        replace_cdi_turns(r);
         proceed(r, 55);
         replace_shim_pass(r, rng_delay_ms(&r->rng, 4000));
     }

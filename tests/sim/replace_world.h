@@ -6,6 +6,9 @@
  * two steps, now and then without its checkpoint. Then all troubles end, and who has lost devices
  * must have others; and once all pods have ended everything is free again.
  *
+ * In an eighth of these worlds the plugin may give CDI devices and nothing else, and the runtime
+ * says now this and now that of what it makes of them: `replace_cdi.c`.
+ *
  * `replace_world.c` is what happens, `replace_shim.c` the core with its ports and the plugin,
  * `replace_kubelet.c` what the kubelet is shown, gives away and writes down, `replace_pod.c` pods
  * and their containers, `replace_judge.c` the properties. The bridge and the feed are played by
@@ -20,6 +23,7 @@
 #include <stdint.h>
 
 #include "devicemgr/devicemgr.h"
+#include "devicemgr/dra.h"
 #include "tests/sim/count.h"
 #include "tests/sim/property.h"
 #include "tests/sim/rng.h"
@@ -133,6 +137,10 @@ struct replace_world {
 
     struct row *rows, *pending;
     uint64_t commit;
+
+    bool by_cdi;
+    struct rng cdi_rng;
+    enum devicemgr_cdi cdi; /* what the shim was told */
 };
 
 /* Runs the one of the world's seed, whose own run is over and has held. False: world's `broken`
@@ -163,6 +171,20 @@ bool replace_plugin_serves(const struct replace_world *r);
 /* "d0", ...; and those that a text names in quotes. */
 const char *replace_id(size_t device);
 unsigned replace_named(const char *text);
+
+/* ---- replace_cdi.c ---- */
+
+void replace_cdi_begins(struct replace_world *r);
+/* The shim is told what it was told last. */
+void replace_cdi_tells(struct replace_world *r);
+/* The runtime may say something else by now. */
+void replace_cdi_turns(struct replace_world *r);
+/* It reads them from now on. */
+void replace_cdi_settles(struct replace_world *r);
+/* Of devices that are named in `value`: as CDI devices, or as a variable. */
+void replace_cdi_gives(struct replace_world *r, V1beta1__ContainerAllocateResponse *options,
+                       const char *value);
+void replace_cdi_judges(struct replace_world *r, const struct devicemgr_verdict *verdict);
 
 /* ---- replace_kubelet.c ---- */
 

@@ -566,6 +566,21 @@ static void they_wait_for_one_that_is_to_say(void **state)
     }
 }
 
+static void what_it_says_meanwhile_counts(void **state)
+{
+    struct world *w = *state;
+
+    devicemgr_runtime_cdi(w->mgr, w->now_ms, DEVICEMGR_CDI_READ);
+    asked(w, 11, "u1", GPU ":g0");
+    allocated(w, "cdi:c0");
+    expect(w, "commit *");
+    devicemgr_runtime_cdi(w->mgr, w->now_ms, DEVICEMGR_CDI_NONE);
+    committed(w);
+    expect(w, "prestart *");
+    prestarted(w, 0, NULL);
+    expect_with(w, "verdict 11 refused 9: ", "of its plugin", NULL);
+}
+
 static void they_wait_no_longer_than_for_anything(void **state)
 {
     struct world *w = *state;
@@ -654,6 +669,7 @@ int main(void)
         TEST(what_else_is_given_may_do_and_is_said_once),
         TEST(where_the_runtime_does_not_say_they_pass),
         TEST(they_wait_for_one_that_is_to_say),
+        TEST(what_it_says_meanwhile_counts),
         TEST(they_wait_no_longer_than_for_anything),
         TEST(what_it_was_given_before_is_refused_once_nobody_reads_it),
         TEST(each_plugin_s_are_looked_at),
