@@ -36,6 +36,7 @@
     X(STARTS, "starts of the shim")                                                                \
     X(REBOOTS, "reboots")                                                                          \
     X(DRAINS, "ends of the shim that it was told of before")                                       \
+    X(NEVER_STARTED, "containers that were created only when their sandbox ended, and are listed") \
     X(ORPHANS, "sandboxes not ready whose containers run")                                         \
     X(FLICKERS, "sandboxes listed as not ready, and again as ready")                               \
     X(REMADE_OVER_RESTART, "starts of the shim before a new sandbox in place of a dead one")       \

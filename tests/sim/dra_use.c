@@ -46,7 +46,8 @@ static bool may_run(struct world *w, const struct dra_use *use)
     uint64_t ended_ms = runtime_ended_ms(w, use->uid);
     uint64_t asked_ms = use->asked_ms > w->shim.started_ms ? use->asked_ms : w->shim.started_ms;
 
-    return use->create && (runtime_runs(w, use->uid) || !lister_heard_since(w, ended_ms + 1) ||
+    return use->create && (runtime_runs(w, use->uid) || runtime_may_start_one(w, use->uid) ||
+                           !lister_heard_since(w, ended_ms + 1) ||
                            !lister_heard_since(w, asked_ms + CLAIM_USER_COMES_MS) ||
                            !lister_heard_since(w, shim_earlier_until_ms(w)));
 }

@@ -43,13 +43,14 @@ static void checked(struct world *w, uint64_t slot, uint64_t container)
     w->lister.checks[slot] = 0;
     world_note(w, "runtime: check of c%u: %s", (unsigned)container,
                w->runtime.down        ? "no answer"
+               : c && c->stale        ? "it was created"
                : c && runtime_live(c) ? "it runs"
                : c                    ? "exited"
                                       : "not known");
     if (w->runtime.down) {
         w->lister.unanswered_ms = w->now_ms;
         devicemgr_container_checked(w->shim.core, shim_now_ms(w), check, DEVICEMGR_NOT_ANSWERED);
-    } else if (c && runtime_live(c)) {
+    } else if (c && (runtime_live(c) || c->stale)) {
         note_ran(w, c);
         devicemgr_container_checked(w->shim.core, shim_now_ms(w), check, DEVICEMGR_RUNS);
     } else {
@@ -193,7 +194,8 @@ static void fill_container(struct listed *listed, const struct rt_container *c)
                                         .sandbox_id = listed->container_sandboxes[n],
                                         .name = container_sim_name(c->name),
                                         .attempt = c->attempt,
-                                        .running = runtime_live(c),
+                                        .running = runtime_live(c) || c->stale,
+                                        .created = c->state == CONTAINER_CREATED || c->stale,
                                         .annotations = &listed->notes[listed->notes_len]};
     for (size_t r = 0; r < RESOURCES_LEN; r++) {
         struct id_list ids = device_sim_ids(c->noted[r]);

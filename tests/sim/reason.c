@@ -131,7 +131,8 @@ unsigned reason_reserved(const struct world *w, const struct create_sim *create,
 }
 
 /* What containers have of which the runtime has said that they run, to this create, or not long ago
- * to one of their own pod; they have ended since, and the shim does not know. */
+ * to one of their own pod; they have ended since, and the shim does not know. And what those have
+ * that were created only, as far as it knows. */
 static unsigned taken_to_run(const struct world *w, const struct create_sim *create, size_t r)
 {
     unsigned ids = 0;
@@ -143,6 +144,12 @@ static unsigned taken_to_run(const struct world *w, const struct create_sim *cre
             (ran->ms >= create->started_ms ||
              (ran->uid == create->uid && w->now_ms < ran->ms + LATE_ANSWER_MS)))
             ids |= ran->ids[r];
+    }
+    for (size_t i = 0; i < w->runtime.containers_end; i++) {
+        const struct rt_container *c = &w->runtime.containers[i];
+
+        if (c->id && runtime_may_be_started(w, c))
+            ids |= c->held[r] | c->noted[r];
     }
     return ids;
 }

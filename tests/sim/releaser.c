@@ -155,7 +155,8 @@ static bool may_be_there(struct world *w, unsigned uid)
         if (w->claims.v[i].uid == uid && w->claims.v[i].unsure_ms > 0)
             return true;
     }
-    return !over_listed_as_ended(w, uid) || client_find_of(w, uid, POD_CONTAINERS_MAX);
+    return !over_listed_as_ended(w, uid) || client_find_of(w, uid, POD_CONTAINERS_MAX) ||
+           runtime_may_start_one(w, uid);
 }
 
 static void check_refused(struct world *w, const struct releaser *was,

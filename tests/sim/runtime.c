@@ -5,12 +5,15 @@
 #include <string.h>
 
 #include "tests/sim/dra.h"
+#include "tests/sim/promise.h"
 #include "tests/sim/world.h"
 
 #define START_MS_MAX 500
 #define RUN_MS_MAX 60000
 #define DOWN_MS_MAX 5000
 #define FLICKER_MS_MAX 20000
+#define LEFT_PERCENT 10
+#define STALE_WORLDS 4 /* in one of so many it leaves what was created only */
 
 /* ---- what there is ---- */
 
@@ -60,6 +63,29 @@ void runtime_note_bare(struct world *w, unsigned uid, unsigned name, const unsig
 
     *bare = (struct bare_create){.uid = uid, .name = name, .sent_ms = w->now_ms};
     memcpy(bare->ids, ids, sizeof(bare->ids));
+}
+
+bool runtime_may_be_started(const struct world *w, const struct rt_container *c)
+{
+    for (size_t i = 0; i < w->runtime.sandboxes_end; i++) {
+        const struct rt_sandbox *s = &w->runtime.sandboxes[i];
+
+        if (s->id && s->id == c->sandbox)
+            return c->stale && (s->stopped_in != w->shim.incarnation ||
+                                !lister_heard_since(w, runtime_ended_ms(w, c->uid) + OUTCOME_MS));
+    }
+    return false;
+}
+
+bool runtime_may_start_one(const struct world *w, unsigned uid)
+{
+    for (size_t i = 0; i < w->runtime.containers_end; i++) {
+        const struct rt_container *c = &w->runtime.containers[i];
+
+        if (c->id && c->uid == uid && runtime_may_be_started(w, c))
+            return true;
+    }
+    return false;
 }
 
 struct rt_sandbox *runtime_find_sandbox(struct world *w, unsigned id)
@@ -158,6 +184,21 @@ void runtime_drop_container(struct world *w, struct rt_container *c)
     *c = (struct rt_container){0};
 }
 
+/* containerd leaves a container that was created only as it is, whatever ends its sandbox. */
+static void end_with_sandbox(struct world *w, struct rt_container *c)
+{
+    if (c->state == CONTAINER_CREATED && w->runtime.leaves_created) {
+        c->state = CONTAINER_EXITED;
+        c->stale = true;
+        note_end(w, c->uid);
+        world_note(w, "runtime: c%u (%s of u%u) is never started", c->id,
+                   container_sim_name(c->name), c->uid);
+        count_add(COUNT_NEVER_STARTED);
+    } else {
+        runtime_exit(w, c, "dies with its sandbox");
+    }
+}
+
 void runtime_end_sandbox(struct world *w, struct rt_sandbox *s)
 {
     note_end(w, s->uid);
@@ -165,7 +206,7 @@ void runtime_end_sandbox(struct world *w, struct rt_sandbox *s)
     s->ready = false;
     for (size_t i = 0; i < w->runtime.containers_end; i++) {
         if (w->runtime.containers[i].id && w->runtime.containers[i].sandbox == s->id)
-            runtime_exit(w, &w->runtime.containers[i], "dies with its sandbox");
+            end_with_sandbox(w, &w->runtime.containers[i]);
     }
     lister_event(w, LISTER_ENDED, s->id, true);
 }
@@ -213,6 +254,8 @@ void runtime_start(struct world *w, unsigned container)
     struct rng rng = world_draw(w, DRAW_CONTAINER_STARTS, container, 0);
     struct rt_container *c = runtime_find_container(w, container);
 
+    if (w->faults && w->runtime.leaves_created && rng_percent(&rng, LEFT_PERCENT))
+        return; /* its kubelet has restarted before it could, and makes another */
     if (c)
         c->starting = true;
     world_after(w, &rng, rng_delay_ms(&rng, START_MS_MAX), start, container, 0);
@@ -342,4 +385,5 @@ void runtime_init(struct world *w)
     struct rng rng = world_draw(w, DRAW_RUNTIME, 0, 0);
 
     w->runtime.eventless = rng_percent(&rng, 40);
+    w->runtime.leaves_created = w->play.seed % STALE_WORLDS == 2;
 }

@@ -4,7 +4,9 @@
  * Calls reach it through the shim; their effect and their answer come later, apart, and either may
  * be lost; a StopPodSandbox may fail half-way. It restarts (containers go on, answers are lost),
  * its containers crash, and so do the pause processes of its sandboxes, whose containers go on; one
- * may be listed as not ready for a while. What else happens behind the shim's back: rival.h.
+ * may be listed as not ready for a while. In some worlds it is as containerd: what was created
+ * only stays so in its lists, whatever ends its sandbox. What else happens behind the shim's back:
+ * rival.h.
  */
 #ifndef TESTS_SIM_RUNTIME_H
 #define TESTS_SIM_RUNTIME_H
@@ -60,6 +62,7 @@ struct rt_container {
     bool through_shim;                /* with options */
     bool starting;                    /* the kubelet knows of it, and starts it */
     bool abandoned;                   /* created, and its maker does not know: never started */
+    bool stale;                       /* it was created only when its sandbox ended: listed so */
     unsigned held[RESOURCES_LEN];     /* masks of the devices it can use */
     unsigned bare[RESOURCES_LEN];     /* of held: it came without a token (move.h) */
     bool known[RESOURCES_LEN];        /* and the shim must know */
@@ -108,9 +111,10 @@ struct bare_create {
 
 struct runtime {
     bool down;
-    bool forgot;    /* its sandboxes, at a reboot */
-    bool eventless; /* it does not know GetContainerEvents */
-    bool unseen;    /* something happened behind the shim's back since the last list began */
+    bool forgot;         /* its sandboxes, at a reboot */
+    bool eventless;      /* it does not know GetContainerEvents */
+    bool leaves_created; /* what is created only stays so when its sandbox ends */
+    bool unseen;         /* something happened behind the shim's back since the last list began */
     uint64_t ended_ms[ENDED_MAX]; /* by uid: when a sandbox or container of the pod last ended */
     struct bare_create bares[BARES_MAX]; /* the last ones; at bares_len % BARES_MAX the oldest */
     size_t bares_len;
@@ -156,6 +160,11 @@ static inline bool runtime_live(const struct rt_container *container)
 {
     return container->id && container->state != CONTAINER_EXITED;
 }
+/* Of one that was created only when its sandbox ended: whether it may be started yet for all that
+ * the shim knows, which has not heard that somebody had that stopped, or not listed it since. */
+bool runtime_may_be_started(const struct world *w, const struct rt_container *container);
+/* Whether that is so of one of the pod's. */
+bool runtime_may_start_one(const struct world *w, unsigned uid);
 /* When a sandbox or container of the pod ended last; whether it has a sandbox at all. */
 uint64_t runtime_ended_ms(const struct world *w, unsigned uid);
 bool runtime_known(const struct world *w, unsigned uid);

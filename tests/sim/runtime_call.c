@@ -409,6 +409,8 @@ void runtime_create_abandoned(struct world *w, uint64_t create)
 /* What was asked for may not have got there; what did goes on, and nobody hears the answer. */
 void runtime_shim_gone(struct world *w)
 {
+    for (size_t i = 0; w->runtime.leaves_created && i < w->runtime.sandboxes_end; i++)
+        w->runtime.sandboxes[i].stop_told = false; /* a kubelet stops them whenever it looks */
     for (size_t i = 0; i < RUNTIME_CALLS_MAX; i++) {
         struct runtime_call *call = &w->runtime.calls[i];
         bool was_earlier = call->earlier;
