@@ -98,11 +98,12 @@ def test_the_settings_are_wrong_at_a_start(cluster, running, unit):
 
 
 def test_all_sockets_are_removed(cluster, running):
-    """With their directories, and the kubelet's own and its checkpoint: then plugin and kubelet are
-    restarted, which find what there is anew."""
+    """With their directories, which no plugin watches any more then, and the kubelet's own and its
+    checkpoint: then plugins and kubelet are restarted, which find what there is anew."""
     cluster.node.run("sh", "-c", f"rm -rf {PLUGIN_DIR} {pathlib.Path(CRI_SOCKET).parent}/*.sock "
                                  f"{KUBELET_PLUGIN_DIR}/*")
-    cluster.node.restart_unit(GPUS.unit)
+    for plugin in PLUGINS:
+        cluster.node.restart_unit(plugin.unit)
     cluster.node.restart_unit(KUBELET)
     run_with_the_rest(cluster, running)
 
