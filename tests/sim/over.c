@@ -86,6 +86,16 @@ static bool has_allocation(const struct world *w, unsigned uid)
     return row != NULL;
 }
 
+/* A list may take up again what was created only in it, once a newer one of its pod was removed. */
+static bool is_taken_up(const struct world *w, const struct rt_sandbox *s)
+{
+    for (size_t i = 0; i < w->runtime.containers_end; i++) {
+        if (w->runtime.containers[i].sandbox == s->id && w->runtime.containers[i].stale)
+            return true;
+    }
+    return false;
+}
+
 void over_stop_told(struct world *w, struct rt_sandbox *s)
 {
     if (s->stopped_in != w->shim.incarnation)
@@ -104,9 +114,9 @@ void over_check(struct world *w)
             continue; /* or it is being stored */
         s->row_by_ms = 0;
         stored = stored_of(w, s);
-        check_that(w, !stored.named || stored.stopped || !has_allocation(w, s->uid),
-                   "that s%u of u%u was stopped is stored: nobody may stop it again", s->id,
-                   s->uid);
+        check_that(
+            w, !stored.named || stored.stopped || !has_allocation(w, s->uid) || is_taken_up(w, s),
+            "that s%u of u%u was stopped is stored: nobody may stop it again", s->id, s->uid);
     }
 }
 

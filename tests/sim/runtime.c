@@ -71,7 +71,7 @@ bool runtime_may_be_started(const struct world *w, const struct rt_container *c)
         const struct rt_sandbox *s = &w->runtime.sandboxes[i];
 
         if (s->id && s->id == c->sandbox)
-            return c->stale && (s->stopped_in != w->shim.incarnation ||
+            return c->stale && (s->stopped_in != w->shim.incarnation || s->open_ms > 0 ||
                                 !lister_heard_since(w, runtime_ended_ms(w, c->uid) + OUTCOME_MS));
     }
     return false;

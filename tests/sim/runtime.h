@@ -161,7 +161,8 @@ static inline bool runtime_live(const struct rt_container *container)
     return container->id && container->state != CONTAINER_EXITED;
 }
 /* Of one that was created only when its sandbox ended: whether it may be started yet for all that
- * the shim knows, which has not heard that somebody had that stopped, or not listed it since. */
+ * the shim knows, which has not heard that somebody had that stopped, or that another stop has
+ * failed, or not listed it since. */
 bool runtime_may_be_started(const struct world *w, const struct rt_container *container);
 /* Whether that is so of one of the pod's. */
 bool runtime_may_start_one(const struct world *w, unsigned uid);

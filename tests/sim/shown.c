@@ -102,8 +102,9 @@ static bool by_annotation(const struct world *w, size_t r)
 }
 
 /* What the shim gave to containers that asked by annotation, or is about to. One whose devices an
- * operator has released may have been made since, by a call that was still with the runtime. A pod
- * of which one is being made is not over, although its sandbox was stopped. */
+ * operator has released may have been made since, by a call that was still with the runtime, or be
+ * listed as created only. A pod of which one is being made is not over, although its sandbox was
+ * stopped. */
 static unsigned given_away(struct world *w, size_t r)
 {
     unsigned mask = claims_own(w, r);
@@ -111,7 +112,7 @@ static unsigned given_away(struct world *w, size_t r)
     for (size_t i = 0; i < w->runtime.containers_end; i++) {
         const struct rt_container *c = &w->runtime.containers[i];
 
-        if (runtime_live(c) && releaser_took(w, c->uid))
+        if ((runtime_live(c) && releaser_took(w, c->uid)) || runtime_may_be_started(w, c))
             mask |= c->noted[r];
     }
     for (size_t i = 0; i < CREATES_SIM_MAX; i++) {
