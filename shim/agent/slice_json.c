@@ -9,7 +9,7 @@
 
 /* ---- what is ordered ---- */
 
-/* Takes `value`. False: it, or the name, is no text. */
+/* Takes `value`. False: it, or the name, is not UTF-8. */
 static bool put(json_t *object, const char *name, json_t *value)
 {
     return value && json_object_set_new(object, name, value) == 0;
@@ -52,7 +52,7 @@ static bool put_taints(json_t *to, const Agent__V1__PoolDevice *device)
     return right;
 }
 
-/* NULL: no text. */
+/* NULL: a text is not UTF-8. */
 static json_t *device_json(const Agent__V1__PoolDevice *device, bool basic)
 {
     json_t *json = json_pack("{s:s}", "name", device->name);

@@ -15,7 +15,7 @@
 
 #include "cri-proto/agent_v1.pb-c.h"
 
-/* spec.devices, for json_decref(); NULL: its names are no text. `basic`: in v1beta1 all but the
+/* spec.devices, for json_decref(); NULL: its names are not UTF-8. `basic`: in v1beta1 all but the
  * name of a device is in "basic". */
 json_t *slice_json_devices(const Agent__V1__PoolSlice *slice, bool basic);
 

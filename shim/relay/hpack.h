@@ -9,8 +9,8 @@
 #include <stdint.h>
 
 #define HPACK_INDEXED 0x80 /* a field of a table; 7 bits of its index */
-#define HPACK_LITERAL_INDEXED                                                                      \
-    0x40                      /* goes into the table; 6 bits of its name's index, 0: it comes */
+/* One that goes into the table; 6 bits of its name's index, 0: the name comes. */
+#define HPACK_LITERAL_INDEXED 0x40
 #define HPACK_TABLE_SIZE 0x20 /* 5 bits of the size */
 #define HPACK_LITERAL 0x00    /* stays out of the table; 4 bits of its name's index, as above */
 
