@@ -62,3 +62,19 @@ def test_pods_end_by_priority(cluster, unit):
     cluster.wait_running("late", *names)
     assert {name: cluster.devices_of(name) for name in names} == {
         name: devices * 2 for name, devices in given.items()}
+
+
+def test_sidecars_end_behind_the_others(cluster):
+    """The last of them first, as a kubelet ends them; they run again after the boot."""
+    cluster.wait(lambda: LOCK in real_logind.locks(cluster.node), "the shutdown is delayed")
+    sidecars = [container(name, sidecar=True) for name in ("proxy", "logs")]
+    cluster.create(pod("web", container("main", {GPU: 1}), init=sidecars, grace_s=20))
+    cluster.wait_running("web")
+    cluster.wait(lambda: shutdown(cluster)["knownPods"] == 1, "its priority is known")
+    before = len(told(cluster))
+    cluster.node.run("systemctl", "poweroff")
+    cluster.node.wait_off()
+    ended = [line.split()[2] for line in cluster.node.held("told")[before:]]
+    assert ended == ["main", "logs", "proxy"]
+    cluster.node.start()
+    cluster.wait_running("web")
