@@ -476,7 +476,7 @@ void ends_committed(struct ends *ends, uint64_t commit, const char *error)
 {
     struct ending *ending, *next;
     struct end_waiter *waiter, *next_waiter;
-    /* What was taken back as its first row failed has none: nothing is to be stored of it. */
+    /* What is taken back before its first row is stored has none: nothing is to be stored of it. */
     bool none = error && !ends->state->dirty.rows;
 
     HASH_ITER(hh, ends->state->endings.by_uid, ending, next) {
@@ -484,10 +484,10 @@ void ends_committed(struct ends *ends, uint64_t commit, const char *error)
             committed_one(ends, ending);
     }
     DL_FOREACH_SAFE(ends->waiters, waiter, next_waiter) {
-        if (waiter->commit == commit)
-            answer(ends, waiter, error);
-        else if (none)
+        if (none && (waiter->taken_back || waiter->commit != commit))
             answer(ends, waiter, NULL);
+        else if (waiter->commit == commit)
+            answer(ends, waiter, error);
     }
     /* Those of which all have heard now: who has asked meanwhile waits for the next commit. */
     HASH_ITER(hh, ends->state->endings.by_uid, ending, next) {

@@ -178,18 +178,21 @@ void releases_commit_began(struct releases *releases, uint64_t commit)
 void releases_committed(struct releases *releases, uint64_t commit, const char *error)
 {
     struct release *release, *next;
+    /* What was taken as its first row failed has none: nothing is to be stored of it. */
+    bool none = error && !releases->state->dirty.rows;
 
     DL_FOREACH_SAFE(releases->first, release, next) {
         struct text text = {0};
 
-        if (!release->storing || release->commit != commit)
+        if (!release->storing || (release->commit != commit && !none))
             continue;
-        if (error) {
+        if (error && !none) {
             text_add(&text,
                      "not stored yet, which is tried again: until then a restart of the shim "
                      "brings it back: ");
             text_add_words(&text, error, TEXT_WORDS_BYTES_MAX);
         }
-        finish(releases, release, error ? CODE_ABORTED : CODE_OK, error ? &text : &release->said);
+        finish(releases, release, text.len > 0 ? CODE_ABORTED : CODE_OK,
+               text.len > 0 ? &text : &release->said);
     }
 }

@@ -877,6 +877,25 @@ static void who_takes_it_back_as_that_fails_is_answered(void **state)
     assert_int_equal(endings_len(&w->mgr->state.endings), 0);
 }
 
+/* Nor is anything to be stored of it when that fails once more. */
+static void so_is_who_takes_it_back_behind_that(void **state)
+{
+    struct world *w = *state;
+
+    end_in(w, 1, "u1", 30000);
+    expect(w, "commit ending u1");
+    commit_failed(w, "no space");
+    expect(w, "list");
+    expect(w, "steer 1 refused 10: *");
+    expect(w, "commit ending u1");
+    commit_failed(w, "no space");
+    take_back(w, 2, "u1");
+    expect(w, "commit -ending u1");
+    commit_failed(w, "no space");
+    expect(w, "steered 2: *");
+    expect_nothing(w);
+}
+
 /* The kubelet goes on with its pods, of which some runtimes know nothing then. */
 static void a_pod_of_before_a_reboot_may_come_back(void **state)
 {
@@ -1313,6 +1332,7 @@ int main(void)
         HERE(who_has_asked_as_it_went_hears_of_that),
         HERE(one_that_was_never_stored_is_told_all_the_same),
         HERE(who_takes_it_back_as_that_fails_is_answered),
+        HERE(so_is_who_takes_it_back_behind_that),
         HERE(a_pod_of_before_a_reboot_may_come_back),
         HERE(nor_is_it_forgotten_by_another_restart_then),
         HERE(there_is_a_most_of_it),

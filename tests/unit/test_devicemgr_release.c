@@ -219,6 +219,28 @@ static void what_cannot_be_stored_is_said(void **state)
     expect_with(w, "commit ", "-allocation u1 main " GPU, NULL);
 }
 
+/* Its rows, which were not stored, are gone with it: no other commit comes. */
+static void who_releases_it_as_that_fails_is_answered(void **state)
+{
+    struct world *w = *state;
+
+    gpus_up(w, "g1");
+    runtime_listed(w, "u2");
+    ignore_all(w);
+    create_token(w, 11, "u2", GPU ":g1");
+    expect(w, "allocate g1*");
+    allocated(w, "A=1");
+    expect(w, "commit allocation u2 main " GPU ", pod u2");
+    create_cancelled(w, 11);
+    sandbox_stopping(w, "s-u2");
+    sandbox_stopped(w, "s-u2");
+    release(w, 1, "u2");
+    listed(w, "~u2");
+    commit_failed(w, "disk full");
+    expect(w, "steered 1: released: " GPU ": g1");
+    expect_nothing(w);
+}
+
 static void several_wait_for_one_list(void **state)
 {
     struct world *w = *state;
@@ -342,6 +364,8 @@ int main(void)
         LEFT(a_list_under_way_is_not_enough),
         LEFT(a_runtime_that_does_not_answer_frees_nothing),
         LEFT(what_cannot_be_stored_is_said),
+        cmocka_unit_test_setup_teardown(who_releases_it_as_that_fails_is_answered, world_setup,
+                                        world_teardown),
         LEFT(several_wait_for_one_list),
         LEFT(there_is_a_most_that_waits),
         LEFT(who_is_meant_must_be_plain),
