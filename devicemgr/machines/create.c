@@ -61,6 +61,8 @@ static bool options_in_force(const struct state *state, const struct wanted *wan
         return true;
     if (!allocation->options)
         return false;
+    if (usable_unread(state, allocation->options)) /* it may give them in another way by now */
+        return false;
     if (refresh == DEVICEMGR_REFRESH_NEVER)
         return true;
     if (!same_boot(allocation->boot_id, state->settings.boot_id))

@@ -142,6 +142,11 @@ static bool is_cdi_alone(const V1beta1__ContainerAllocateResponse *given)
            given->n_envs + given->n_mounts + given->n_devices + given->n_annotations == 0;
 }
 
+bool usable_unread(const struct state *state, const V1beta1__ContainerAllocateResponse *given)
+{
+    return usable_cdi_unread(state) && is_cdi_alone(given);
+}
+
 struct look usable_given(const struct state *state, const struct wanted *wanted,
                          const V1beta1__ContainerAllocateResponse *given)
 {

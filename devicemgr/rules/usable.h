@@ -26,8 +26,10 @@ struct look usable_ids(const struct state *state, const struct wanted *wanted,
  * may read them, as NVIDIA's container runtime does. WAIT: it has not said yet. */
 struct look usable_given(const struct state *state, const struct wanted *wanted,
                          const V1beta1__ContainerAllocateResponse *given);
-/* Whether the runtime has said that it does not read the CDI devices which plugins give. */
+/* Whether the runtime has said that it does not read the CDI devices which plugins give; and
+ * whether what a plugin has given is no use, then. */
 bool usable_cdi_unread(const struct state *state);
+bool usable_unread(const struct state *state, const V1beta1__ContainerAllocateResponse *given);
 
 /* The parts of usable_ids(): refused, or to be waited for. */
 struct look usable_unknown(const struct state *state, const struct request_item *want);

@@ -597,8 +597,8 @@ static void they_wait_no_longer_than_for_anything(void **state)
     forwarded(w, "verdict 12 forward A=1 cdi:c0");
 }
 
-/* Given when it was switched on, and kept. */
-static void what_it_was_given_before_is_refused_once_nobody_reads_it(void **state)
+/* Given when it was switched on, and kept: the plugin is asked again, as for a new one. */
+static void what_it_was_given_before_is_asked_for_anew_once_nobody_reads_it(void **state)
 {
     struct world *w = *state;
 
@@ -610,12 +610,19 @@ static void what_it_was_given_before_is_refused_once_nobody_reads_it(void **stat
     container_removed(w, "c1");
     ignore_all(w);
     devicemgr_runtime_cdi(w->mgr, w->now_ms, DEVICEMGR_CDI_NONE);
-    assert_true(create(w, 12, "u1", "main", GPU ":g0", NULL));
+    asked(w, 12, "u1", GPU ":g0");
+    allocated(w, "cdi:c0");
     expect_with(w, "verdict 12 refused 9: ", "of its plugin", NULL);
-    expect_nothing(w);
-    devicemgr_runtime_cdi(w->mgr, w->now_ms, DEVICEMGR_CDI_READ);
+    devicemgr_runtime_cdi(w->mgr, w->now_ms, DEVICEMGR_CDI_READ); /* that is kept */
     assert_true(create(w, 13, "u1", "main", GPU ":g0", NULL));
     forwarded(w, "verdict 13 forward cdi:c0");
+    create_answered(w, 13, "c2");
+    container_removed(w, "c2");
+    ignore_all(w);
+    devicemgr_runtime_cdi(w->mgr, w->now_ms, DEVICEMGR_CDI_NONE);
+    asked(w, 14, "u1", GPU ":g0");
+    allocated_stored(w, "A=1");
+    forwarded(w, "verdict 14 forward A=1");
 }
 
 /* What another plugin gives does not do for this one's devices. */
@@ -671,7 +678,7 @@ int main(void)
         TEST(they_wait_for_one_that_is_to_say),
         TEST(what_it_says_meanwhile_counts),
         TEST(they_wait_no_longer_than_for_anything),
-        TEST(what_it_was_given_before_is_refused_once_nobody_reads_it),
+        TEST(what_it_was_given_before_is_asked_for_anew_once_nobody_reads_it),
         TEST(each_plugin_s_are_looked_at),
     };
 
