@@ -118,10 +118,14 @@ static void look_on(const struct asking *asking, struct answer *answer, const st
                     size_t index, const struct wanted *wanted)
 {
     struct selection_item selected = {.kind = SELECTION_KEEP};
+    const V1beta1__ContainerAllocateResponse *given =
+        wanted->has->fresh ? wanted->has->fresh : wanted->has->options;
     struct look look = usable_ids(asking->state, wanted, &wanted->has->ids);
 
     if (look.step == LOOK_GO && (create->items[index].call || create->items[index].queued_ms > 0))
         look = create_call_look(create, index);
+    else if (look.step == LOOK_GO && given)
+        look = usable_given(asking->state, wanted, given);
     ids_copy(&selected.ids, wanted->has->ids.v, wanted->has->ids.len);
     add(asking, answer, wanted->demand, wanted->want, &look, &selected);
     selection_item_fini(&selected);

@@ -1,4 +1,5 @@
 /* devicemgr/turn/why.c: why a container waits, was refused, or has what it has. */
+#include "devicemgr/dra.h"
 #include "devicemgr/things/limits.h"
 #include "devicemgr/turn/turn.h"
 #include "devicemgr/why.h"
@@ -237,6 +238,23 @@ static void what_is_being_asked_is_said(void **state)
     assert_string_equal(ask(w, &told, "u1"), "ns/u1/main none: " GPU " go=g0");
 }
 
+static void what_the_runtime_is_still_to_say_is_said(void **state)
+{
+    struct world *w = *state;
+    struct told told;
+
+    gpus_up(w, "g0");
+    sandbox_ran(w, "u1", "s-u1", 0);
+    devicemgr_runtime_cdi(w->mgr, w->now_ms, DEVICEMGR_CDI_UNHEARD);
+    create_token(w, 11, "u1", GPU ":g0");
+    allocated(w, "cdi:c0");
+    assert_string_equal(ask(w, &told, "u1"), "ns/u1/main pending: " GPU " wait=g0 cdi-not-read");
+    devicemgr_runtime_cdi(w->mgr, w->now_ms, DEVICEMGR_CDI_READ);
+    devicemgr_run(w->mgr);
+    assert_string_equal(ask(w, &told, "u1"),
+                        "ns/u1/main pending: whole ask unstored " GPU " go=g0");
+}
+
 static void a_preference_that_would_be_asked_for_is_asked_of_nobody(void **state)
 {
     struct world *w = *state;
@@ -439,6 +457,7 @@ int main(void)
         TEST(a_holder_that_runs_is_named),
         TEST(who_waits_for_its_turn_is_told_so),
         TEST(what_is_being_asked_is_said),
+        TEST(what_the_runtime_is_still_to_say_is_said),
         TEST(a_preference_that_would_be_asked_for_is_asked_of_nobody),
         TEST(without_rows_nothing_is_said_of_resources),
         TEST(what_was_not_understood_is_not_judged_again),
