@@ -98,7 +98,10 @@ static int add_placed(struct parser *parser, struct kubelet_allocation *to,
     struct kubelet_device *last = to->devices_len ? &to->devices[to->devices_len - 1] : NULL;
     bool again = last && strcmp(last->id, placed->id) == 0;
 
-    if (again && (last->nodes_len == 0 || last->nodes[last->nodes_len - 1] == placed->node))
+    /* It stands there once for each time that its plugin has named the node. */
+    if (again && last->nodes_len > 0 && last->nodes[last->nodes_len - 1] == placed->node)
+        return 0;
+    if (again && last->nodes_len == 0)
         return fail(parser, "\"DeviceIDs\": an id stands twice");
     if (!again) {
         to->devices = mem_grow(to->devices, to->devices_len, sizeof *to->devices);
