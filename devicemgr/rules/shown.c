@@ -338,22 +338,20 @@ bool shown_some(const struct state *state, const char *name, const uint32_t *pla
 
 /* ---- all of them ---- */
 
-static void note_held(void *user, const struct devicemgr_shown_device *device)
-{
-    bool *held = user;
-
-    *held = *held || device->held;
-}
-
 /* One that is withheld is shown as long as the kubelet's pods have some of it: after a reboot it
  * admits them again. */
 static bool is_offered(const struct state *state, const struct resource *resource)
 {
-    bool held = false;
+    struct marks marks;
+    bool held;
 
     if (!is_withheld(state, resource))
         return true;
-    shown_devices(state, resource->name, note_held, &held);
+    marks_init(&marks, state, resource);
+    held = marks.unlisted_len > 0;
+    for (const struct mark *mark = marks.by_id; mark && !held; mark = mark->hh.next)
+        held = mark->held && devices_find(&resource->devices, mark->id);
+    marks_fini(&marks);
     return held;
 }
 
