@@ -185,10 +185,9 @@ static bool is_claimed(const struct state *state, const struct allocation *alloc
 
 static bool may_be_tainted(const struct state *state, const char *resource)
 {
-    const struct health_guard *guard;
+    const struct resource *is = resources_find(state->resources, resource);
 
-    HASH_FIND_STR(state->tainted.guards, resource, guard);
-    return guard || tainted_any(state, resource);
+    return (is && is->no_execute.len > 0) || tainted_any(state, resource);
 }
 
 static void look_at_allocation(struct walk *walk, const struct allocation *allocation)
