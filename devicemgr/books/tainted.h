@@ -95,7 +95,7 @@ bool tainted_or_cordoned(const struct state *state, const char *resource, const 
 static inline bool tainted_no_execute(const struct tainted *tainted, const struct orders *orders)
 {
     return orders->no_execute > 0 || tainted->settings_no_execute > 0 || tainted->guards ||
-           cluster_taints_any(&tainted->cluster);
+           cluster_taints_no_execute(&tainted->cluster);
 }
 /* The taint of the operator, as it is. */
 struct taint tainted_of_order(const struct order *order);

@@ -36,13 +36,27 @@ static void taint_fini(struct cluster_taint *taint)
     free(taint->value);
 }
 
+static void count(struct cluster_taints *table, const struct cluster_taint *taint)
+{
+    table->taints++;
+    table->no_execute += taint->effect == TAINT_NO_EXECUTE;
+}
+
+static void uncount(struct cluster_taints *table, const struct cluster_taint *taint)
+{
+    table->taints--;
+    table->no_execute -= taint->effect == TAINT_NO_EXECUTE;
+}
+
 /* ---- slices ---- */
 
 static void slice_free(struct cluster_taints *table, struct tainted_slice *slice)
 {
     HASH_DEL(table->slices, slice);
-    for (size_t i = 0; i < slice->taints_len; i++)
+    for (size_t i = 0; i < slice->taints_len; i++) {
+        uncount(table, &slice->taints[i]);
         taint_fini(&slice->taints[i]);
+    }
     free(slice->taints);
     free(slice->uid);
     free(slice->driver);
@@ -86,6 +100,8 @@ void cluster_taints_set_slice(struct cluster_taints *table, uint64_t now_ms, con
     for (size_t i = 0; i < len; i++)
         slice->taints_len += taint_init(&slice->taints[slice->taints_len], now_ms,
                                         devices[i].device, &devices[i].taint);
+    for (size_t i = 0; i < slice->taints_len; i++)
+        count(table, &slice->taints[i]);
     HASH_ADD_KEYPTR(hh, table->slices, slice->uid, strlen(slice->uid), slice);
 }
 
@@ -94,6 +110,8 @@ void cluster_taints_set_slice(struct cluster_taints *table, uint64_t now_ms, con
 static void rule_free(struct cluster_taints *table, struct taint_rule *rule)
 {
     HASH_DEL(table->rules, rule);
+    if (!rule->refused)
+        uncount(table, &rule->taint);
     taint_fini(&rule->taint);
     free(rule->uid);
     free(rule->name);
@@ -140,6 +158,8 @@ const struct taint_rule *cluster_taints_set_rule(struct cluster_taints *table, u
     rule->device = copy(is->device);
     rule->taint = taint;
     rule->refused = !is->driver && !is->pool && !is->device;
+    if (!rule->refused)
+        count(table, &rule->taint);
     HASH_ADD_KEYPTR(hh, table->rules, rule->uid, strlen(rule->uid), rule);
     return rule;
 }

@@ -42,15 +42,22 @@ struct taint_rule {
 
 /* A zeroed struct is an empty table. */
 struct cluster_taints {
-    struct tainted_slice *slices;
+    struct tainted_slice *slices; /* also those without any: they hide older ones of their pool */
     struct taint_rule *rules;
+    size_t taints;     /* that may be in force: of all slices, and of rules that are followed; */
+    size_t no_execute; /* how many of those are NoExecute */
 };
 
 void cluster_taints_fini(struct cluster_taints *table);
 /* Whether any may be in force. */
 static inline bool cluster_taints_any(const struct cluster_taints *table)
 {
-    return table->slices || table->rules;
+    return table->taints > 0;
+}
+/* Whether any that is NoExecute may be. */
+static inline bool cluster_taints_no_execute(const struct cluster_taints *table)
+{
+    return table->no_execute > 0;
 }
 
 /* As devicemgr_slice_taints(). Of taints that are none, those beyond SLICE_TAINTS_MAX, and slices

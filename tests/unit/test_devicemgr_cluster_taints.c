@@ -157,6 +157,31 @@ static void nothing_is_kept_beyond_the_bounds(void **state)
     cluster_taints_fini(&table);
 }
 
+/* They count whether anything has to be looked at at all: slices come without any, mostly. */
+static void a_slice_without_taints_is_no_taint(void **state)
+{
+    static const struct devicemgr_tainted_device weak = {"gpu-0", {"k", "", "NoSchedule", 0, 0}};
+    static const struct devicemgr_tainted_device strong = {"gpu-0", {"k", "", "NoExecute", 0, 0}};
+    static const struct devicemgr_taint_rule everything = {"n", NULL, NULL, NULL, BAD};
+    struct cluster_taints table = {0};
+
+    (void)state;
+    cluster_taints_set_slice(&table, 1000, "s1", "d", "p", 1, NULL, 0);
+    assert_false(cluster_taints_any(&table));
+    cluster_taints_set_slice(&table, 1000, "s1", "d", "p", 1, &weak, 1);
+    assert_true(cluster_taints_any(&table));
+    assert_false(cluster_taints_no_execute(&table));
+    cluster_taints_set_slice(&table, 1000, "s1", "d", "p", 1, &strong, 1);
+    assert_true(cluster_taints_no_execute(&table));
+    cluster_taints_set_slice(&table, 1000, "s2", "d", "p", 2, NULL, 0); /* it hides the older */
+    assert_string_equal(in_force(&table, "d", "p", "gpu-0", 9), "");
+    cluster_taints_drop_slice(&table, "s1");
+    assert_false(cluster_taints_any(&table));
+    cluster_taints_set_rule(&table, 1000, "r", &everything);
+    assert_false(cluster_taints_any(&table)); /* it is refused */
+    cluster_taints_fini(&table);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -164,6 +189,7 @@ int main(void)
         cmocka_unit_test(a_rule_is_for_what_it_names),
         cmocka_unit_test(what_is_no_taint_is_not_kept),
         cmocka_unit_test(nothing_is_kept_beyond_the_bounds),
+        cmocka_unit_test(a_slice_without_taints_is_no_taint),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

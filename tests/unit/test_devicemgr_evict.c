@@ -825,6 +825,23 @@ static void slice(struct world *w, const char *device, const char *effect)
     devicemgr_run(w->mgr);
 }
 
+/* A driver's slices are told also where nothing is tainted, as on most nodes. */
+static void slices_without_no_execute_cost_no_turn_anything(void **state)
+{
+    struct world *w = *state;
+
+    devicemgr_slice_taints(w->mgr, w->now_ms, "s1", DRIVER, "p", 1, NULL, 0);
+    devicemgr_run(w->mgr);
+    assert_true(turn_ends_nobody(w->mgr));
+    slice(w, "gpu-0", "NoSchedule");
+    assert_true(turn_ends_nobody(w->mgr));
+    slice(w, "gpu-0", "NoExecute");
+    assert_false(turn_ends_nobody(w->mgr));
+    devicemgr_slice_gone(w->mgr, w->now_ms, "s1");
+    devicemgr_run(w->mgr);
+    assert_true(turn_ends_nobody(w->mgr));
+}
+
 static void what_the_cluster_evicts_is_not_evicted_twice(void **state)
 {
     const struct devicemgr_taint_rule rule = {
@@ -1877,6 +1894,7 @@ int main(void)
         TEST(how_long_it_is_tolerated_outlives_a_restart, evict_setup),
         TEST(in_another_boot_it_begins_anew_once, evict_setup),
         TEST(all_but_stale_holders_go_each_once, claim_setup),
+        TEST(slices_without_no_execute_cost_no_turn_anything, claim_setup),
         TEST(what_the_cluster_evicts_is_not_evicted_twice, claim_setup),
         TEST(what_it_does_not_see_is, claim_setup),
         TEST(nothing_is_sent_for_what_an_agent_has_told_that_has_gone, claim_setup),
