@@ -505,13 +505,13 @@ static void put_uids(struct buffer *out, Runtime__V1__IDMapping **uids, size_t u
 {
     Runtime__V1__UserNamespace users = RUNTIME__V1__USER_NAMESPACE__INIT;
     Runtime__V1__NamespaceOption namespaces = RUNTIME__V1__NAMESPACE_OPTION__INIT;
-    Runtime__V1__LinuxContainerSecurityContext security =
-        RUNTIME__V1__LINUX_CONTAINER_SECURITY_CONTEXT__INIT;
+    Runtime__V1__LinuxContainerSecurityContext security; /* its macro names deprecated fields */
     Runtime__V1__LinuxContainerConfig its = RUNTIME__V1__LINUX_CONTAINER_CONFIG__INIT;
     Runtime__V1__ContainerConfig config = RUNTIME__V1__CONTAINER_CONFIG__INIT;
     Runtime__V1__CreateContainerRequest request = RUNTIME__V1__CREATE_CONTAINER_REQUEST__INIT;
     uint8_t bytes[4096];
 
+    runtime__v1__linux_container_security_context__init(&security);
     users.uids = uids;
     users.n_uids = uids_len;
     namespaces.userns_options = &users;
