@@ -19,7 +19,8 @@ static const char *const REMEDIES[REASON_KINDS] = {
     [REASON_TAKEN_OVER] = BY_ITSELF "the newer create goes on",
     [REASON_TOO_MANY_CREATES] = "creates must come to an end: look at the runtime and the plugins",
     [REASON_NODE_SHUTS_DOWN] = BY_ITSELF "the machine goes down, and the pod starts when it is up "
-                                         "again; or the shutdown is cancelled (shutdown -c)",
+                                         "again; or the shutdown is cancelled (shutdown -c; before "
+                                         "systemd 257 systemctl restart systemd-logind behind it)",
     [REASON_POD_ENDED] =
         "cri-device-shimctl end --cancel POD, if the operator has ended it, when it may "
         "run again; else what it was ended for must end",
