@@ -109,7 +109,8 @@ static void on_done(void *user, const struct transport_result *from)
     struct api_result result = {.outcome = outcome_of(status),
                                 .status = status,
                                 .retry_after_ms = from->retry_after_ms,
-                                .words = from->words};
+                                .words = from->words,
+                                .torn = from->torn};
     char words[ERROR_WORDS_BYTES_MAX];
 
     if (request->unusable)
@@ -122,8 +123,9 @@ static void on_done(void *user, const struct transport_result *from)
         credentials_refused(client->credentials);
     /* A server that answers with an error is there, unless it says that it cannot. 500 is of what
      * was asked for: a webhook of it, or several budgets of a pod
-     * (pkg/registry/core/pod/storage). */
-    if (!request->unusable)
+     * (pkg/registry/core/pod/storage). Who ends what is idle is a balancer before it, mostly; what
+     * is asked for next tells. */
+    if (!request->unusable && !from->torn)
         tell_reached(client, status > 0 && status != 401 && status <= 500, result.words);
     end(request, &result);
 }

@@ -31,6 +31,7 @@ struct api_result {
     long status;             /* of HTTP; 0: no answer */
     uint64_t retry_after_ms; /* 0: the server does not say */
     const char *words;       /* why; for people; borrowed until done() returns */
+    bool torn;               /* transport.h: nothing is said by it of the server */
 };
 
 struct api_ops {

@@ -81,11 +81,13 @@ bool run_body(void *user, const char *bytes, size_t len)
 void run_ask(struct run *run, const char *method, const struct query *query, const char *type,
              const char *body, const struct api_ops *ops)
 {
+    bool reads = strcmp(method, "GET") == 0;
     const struct transport_call call = {.method = method,
                                         .path = query->text,
                                         .content_type = type,
                                         .body = body,
-                                        .timeout_ms = REQUEST_TIMEOUT_MS};
+                                        .timeout_ms =
+                                            reads ? REQUEST_TIMEOUT_MS : WRITE_TIMEOUT_MS};
 
     answer_clear(&run->answer);
     run->too_large = false;

@@ -439,8 +439,9 @@ static bool was_silent(const struct reflector *reflector)
            boot_now_ms() - reflector->began_ms >= (uint64_t)WATCH_SILENCE_S * 1000;
 }
 
-/* A watch that ends by itself goes on from where it was; one that ends at once would do so without
- * end. */
+/* A watch that ends by itself goes on from where it was, and so does one whose connection has ended:
+ * many a balancer ends what is idle for less than the minute between two bookmarks. One that ends
+ * at once would do so without end. */
 static void on_watch_done(void *user, const struct api_result *result)
 {
     struct reflector *reflector = user;
@@ -455,7 +456,7 @@ static void on_watch_done(void *user, const struct api_result *result)
         reflector->listed = false;
         reflector->newest |= was_silent(reflector);
         try_later(reflector, words ? words : "too old", result);
-    } else if (words || short_lived) {
+    } else if ((words && !(result->torn && reflector->words[0] == '\0')) || short_lived) {
         try_later(reflector, words ? words : "its watch ended at once", result);
     } else {
         watch(reflector);

@@ -116,6 +116,7 @@ static void finish(struct transport_request *request, CURLcode code)
 {
     struct transport_result result = {.words = ""};
     curl_off_t retry_after_s = 0;
+    long status = 0;
 
     if (code == CURLE_OPERATION_TIMEDOUT)
         doubt_if_silent(request);
@@ -126,6 +127,9 @@ static void finish(struct transport_request *request, CURLcode code)
             retry_after_s = RETRY_AFTER_MS_MAX / 1000;
         result.retry_after_ms = retry_after_s > 0 ? (uint64_t)retry_after_s * 1000 : 0;
     } else {
+        curl_easy_getinfo(request->easy, CURLINFO_RESPONSE_CODE, &status);
+        result.torn = status >= 200 && status < 300 && code != CURLE_OPERATION_TIMEDOUT &&
+                      code != CURLE_WRITE_ERROR;
         result.words = request->words[0] ? request->words : curl_easy_strerror(code);
     }
     curl_multi_remove_handle(request->transport->multi, request->easy);

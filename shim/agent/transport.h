@@ -22,6 +22,7 @@ struct transport_result {
     long status;             /* of HTTP; 0: there was no whole answer, and `words` say why */
     uint64_t retry_after_ms; /* the server's word; 0: none */
     const char *words;       /* borrowed until done() returns */
+    bool torn;               /* status 0: a good answer had begun, whose connection has ended */
 };
 
 struct transport_ops {

@@ -239,9 +239,9 @@ def test_a_connection_that_is_dead_is_found_dead(running, server, feed):
     assert int(when, 16) / os.sysconf("SC_CLK_TCK") <= 30
 
 
-def test_a_connection_that_nobody_answers_on_is_left(directory, closing, server, feed, make_agent):
-    """The load balancer lives, the server behind it does not, and nobody says so: when two requests have waited for
-    half a minute each, what comes next is asked elsewhere."""
+@pytest.fixture(name="relay")
+def make_relay(directory, closing, server, make_agent):
+    """A load balancer between an agent and the server, which watches all by now."""
     relay = closing(DeafRelay(server.port))
     relay.start()
     config = server.kubeconfig(directory / "kubelet.conf", NODE)
@@ -251,6 +251,29 @@ def test_a_connection_that_nobody_answers_on_is_left(directory, closing, server,
     make_agent(config)
     for resource in ("nodes", "pods", "resourceslices"):
         server.wait_watched(resource)
+    return relay
+
+
+def test_a_balancer_that_ends_what_is_idle_is_no_trouble(server, feed, relay):
+    """Many do after less than the minute between two bookmarks. What is watched is gone on with at once, however often
+    that is, and nobody hears that the API server is away."""
+    feed.wait_state(lambda state: sorted(state.complete) == [proto.NODE, proto.POD, proto.SLICE], "all is known")
+    paths = ("/api/v1/nodes", "/api/v1/pods", "/apis/resource.k8s.io/v1/resourceslices")
+    before = len(feed.reports)
+    for number in range(8):
+        asked = {path: len(server.asked(path, watch=True)) for path in paths}
+        server.bookmark()  # to all of them, so that none is short-lived; the pod comes behind that
+        server.put("pods", pod(f"p{number}"))
+        feed.wait_fact(proto.POD, f"uid-p{number}")
+        relay.cut()
+        for path in paths:
+            server.wait_asked(path, watch=True, count=asked[path] + 1)
+    assert all(one.state.reached and not one.state.trouble for one in feed.reports[before:])
+
+
+def test_a_connection_that_nobody_answers_on_is_left(server, feed, relay):
+    """The load balancer lives, the server behind it does not, and nobody says so: when two requests have waited as long
+    as they may, what comes next is asked elsewhere."""
     relay.turn_deaf()
     for outcome in (proto.AGAIN, proto.AGAIN, proto.DONE):
         assert feed.order(**set_capacity("vendor.com/none")).outcome == outcome

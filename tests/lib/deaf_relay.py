@@ -2,7 +2,7 @@
 taking what comes on the connections that were made before, and passes nothing on.
 
     relay = DeafRelay(server.port); relay.start()
-    relay.turn_deaf()
+    relay.turn_deaf(); relay.cut()
     relay.stop()
 """
 
@@ -21,6 +21,7 @@ class DeafRelay:
         self._deaf_before = 0  # connections
         self._loop = asyncio.new_event_loop()
         self._thread = None
+        self._writers = set()
 
     def start(self):
         self._thread = serving_thread.start(self._run)
@@ -31,6 +32,10 @@ class DeafRelay:
 
     def turn_deaf(self):
         self._deaf_before = self.connections
+
+    def cut(self):
+        """As one that ends what is idle: both ends hear it."""
+        self._loop.call_soon_threadsafe(lambda: [writer.close() for writer in list(self._writers)])
 
     def _run(self, started):
         server = self._loop.run_until_complete(asyncio.start_server(self._serve, "127.0.0.1", 0))
@@ -46,8 +51,10 @@ class DeafRelay:
     async def _serve(self, reader, writer):
         number, self.connections = self.connections, self.connections + 1
         to_reader, to_writer = await asyncio.open_connection("127.0.0.1", self._to_port)
+        self._writers |= {writer, to_writer}
         with contextlib.suppress(ConnectionError):
             await asyncio.gather(self._pass(number, reader, to_writer), self._pass(number, to_reader, writer))
+        self._writers -= {writer, to_writer}
 
     async def _pass(self, number, reader, writer):
         while data := await reader.read(65536):
