@@ -49,9 +49,9 @@
 /* Since the API server answers again, or the order is another one: so long waits what would wait
  * for more than twice as long, likewise with a fifth by chance. */
 #define CLUSTER_BACK_MS 5000
-/* An order without an answer for that long is sent again: what the agent asks for takes up to 40 s,
- * and five requests at most. */
-#define CLUSTER_ANSWER_MS 240000
+/* An order without an answer for that long is sent again: the agent asks five requests for it at
+ * most, mostly one, each of up to 40 s. It passes over what it is at. */
+#define CLUSTER_ANSWER_MS 120000
 /* How often is looked at what is removed, while something changes; and while something is still to
  * be told. */
 #define CLUSTER_LOOK_MS 1000

@@ -16,7 +16,7 @@ struct told {
     size_t len;
     char text[ANSWERS_MAX][1024];
     char refused[64]; /* of the last one */
-    char clears[160];
+    char clears[256];
     char refused_text[TEXT_BYTES_MAX];
     uint64_t times, first_ms_ago, last_ms_ago, left_ms;
     bool over;
