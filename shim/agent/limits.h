@@ -45,8 +45,8 @@
 /* Requests: until a connection stands, and until the answer is whole. */
 #define CONNECT_TIMEOUT_MS 10000
 #define REQUEST_TIMEOUT_MS 30000
-/* What is written may wait for webhooks, of which one may take 30 s: the server itself ends it after
- * 34 s, and says why (staging/src/k8s.io/apiserver/pkg/endpoints/handlers/rest.go). */
+/* What is written may wait for webhooks, of which one may take 30 s: the server itself ends it
+ * after 34 s, and says why (staging/src/k8s.io/apiserver/pkg/endpoints/handlers/rest.go). */
 #define WRITE_TIMEOUT_MS 40000
 /* A list of a large cluster's slowest server. */
 #define LIST_TIMEOUT_MS 60000

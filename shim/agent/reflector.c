@@ -439,9 +439,9 @@ static bool was_silent(const struct reflector *reflector)
            boot_now_ms() - reflector->began_ms >= (uint64_t)WATCH_SILENCE_S * 1000;
 }
 
-/* A watch that ends by itself goes on from where it was, and so does one whose connection has ended:
- * many a balancer ends what is idle for less than the minute between two bookmarks. One that ends
- * at once would do so without end. */
+/* A watch that ends by itself goes on from where it was, and so does one whose connection has
+ * ended: many a balancer ends what is idle for less than the minute between two bookmarks. One that
+ * ends at once would do so without end. */
 static void on_watch_done(void *user, const struct api_result *result)
 {
     struct reflector *reflector = user;

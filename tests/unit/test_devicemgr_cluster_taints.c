@@ -162,7 +162,7 @@ static void a_slice_without_taints_is_no_taint(void **state)
 {
     static const struct devicemgr_tainted_device weak = {"gpu-0", {"k", "", "NoSchedule", 0, 0}};
     static const struct devicemgr_tainted_device strong = {"gpu-0", {"k", "", "NoExecute", 0, 0}};
-    static const struct devicemgr_taint_rule everything = {"n", NULL, NULL, NULL, BAD};
+    const struct devicemgr_taint_rule everything = {"n", NULL, NULL, NULL, BAD};
     struct cluster_taints table = {0};
 
     (void)state;
