@@ -25,13 +25,6 @@ static char *text(const json_t *value)
     return string && *string ? must(strdup(string)) : (char *)protobuf_c_empty_string;
 }
 
-static const char *name_in(const json_t *object)
-{
-    const char *name = json_string_value(json_object_get(object, "name"));
-
-    return name ? name : "";
-}
-
 static void *array_of(size_t n, size_t bytes)
 {
     return n > 0 ? must(calloc(n, bytes)) : NULL;
@@ -109,10 +102,10 @@ static void read_sidecars(const json_t *containers, Agent__V1__Pod *out)
 
     out->sidecars = array_of(json_array_size(containers), sizeof *out->sidecars);
     json_array_foreach(containers, i, container) {
-        const char *name = name_in(container);
+        const char *name = json_string_value(json_object_get(container, "name"));
         const char *restarts = json_string_value(json_object_get(container, "restartPolicy"));
 
-        if (*name && restarts && strcmp(restarts, "Always") == 0)
+        if (name && *name && restarts && strcmp(restarts, "Always") == 0)
             out->sidecars[out->n_sidecars++] = must(strdup(name));
     }
 }
