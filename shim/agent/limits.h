@@ -58,7 +58,7 @@
 #define WATCH_SECONDS_SPREAD 300
 /* Bookmarks come about each minute: one that is silent for that long is dead. */
 #define WATCH_SILENCE_S 180
-/* A watch that ended sooner without an event has not worked. */
+/* A watch that ended sooner without an event has not worked; with one the next begins then. */
 #define WATCH_SHORT_MS 1000
 /* A server that is gone without a word: the kernel asks an idle connection for a sign of life after
  * the first, each second of these again, and ends it when nothing was acknowledged for the third.

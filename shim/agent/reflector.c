@@ -441,13 +441,13 @@ static bool was_silent(const struct reflector *reflector)
 
 /* A watch that ends by itself goes on from where it was, and so does one whose connection has
  * ended: many a balancer ends what is idle for less than the minute between two bookmarks. One that
- * ends at once would do so without end. */
+ * ends at once would do so without end; behind each event, that is one a second. */
 static void on_watch_done(void *user, const struct api_result *result)
 {
     struct reflector *reflector = user;
     const char *words = wrong(reflector, result);
-    bool short_lived =
-        reflector->events == 0 && boot_now_ms() - reflector->began_ms < WATCH_SHORT_MS;
+    uint64_t early_ms = boot_left_ms(reflector->began_ms + WATCH_SHORT_MS);
+    bool short_lived = reflector->events == 0 && early_ms > 0;
 
     reflector->request = NULL;
     if (reflector->state == REFLECTOR_STREAMING) {
@@ -459,7 +459,8 @@ static void on_watch_done(void *user, const struct api_result *result)
     } else if ((words && !(result->torn && reflector->words[0] == '\0')) || short_lived) {
         try_later(reflector, words ? words : "its watch ended at once", result);
     } else {
-        watch(reflector);
+        set_state(reflector, REFLECTOR_WAITING);
+        uv_timer_start(&reflector->timer, go_on, early_ms, 0);
     }
 }
 

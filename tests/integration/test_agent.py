@@ -255,7 +255,7 @@ def make_relay(directory, closing, server, make_agent):
 
 
 def test_a_balancer_that_ends_what_is_idle_is_no_trouble(server, feed, relay):
-    """Many do after less than the minute between two bookmarks. What is watched is gone on with at once, however often
+    """Many do after less than the minute between two bookmarks. What is watched is gone on with soon, however often
     that is, and nobody hears that the API server is away."""
     feed.wait_state(lambda state: sorted(state.complete) == [proto.NODE, proto.POD, proto.SLICE], "all is known")
     paths = ("/api/v1/nodes", "/api/v1/pods", "/apis/resource.k8s.io/v1/resourceslices")
@@ -268,6 +268,9 @@ def test_a_balancer_that_ends_what_is_idle_is_no_trouble(server, feed, relay):
         relay.cut()
         for path in paths:
             server.wait_asked(path, watch=True, count=asked[path] + 1)
+    for path in paths:
+        at = [one.at for one in server.asked(path, watch=True)][1:]
+        assert all(then - now > 0.9 for now, then in zip(at, at[1:])), "one a second"
     assert all(one.state.reached and not one.state.trouble for one in feed.reports[before:])
 
 
@@ -367,6 +370,18 @@ def test_a_watch_that_ends_is_gone_on_with(running, server, feed):
     assert len(server.asked("/api/v1/pods", watch=False)) == 1
     first, second = server.asked("/api/v1/pods", watch=True)[:2]
     assert 300 <= int(first.query["timeoutSeconds"]) < 600 and first.query["allowWatchBookmarks"] == "true"
+
+
+def test_watches_that_end_behind_an_event_are_one_a_second(running, server, feed):
+    """It is no trouble, and no storm on the API server either, however long that goes on."""
+    event = {"type": "BOOKMARK", "object": {"kind": "Pod", "metadata": {"resourceVersion": "1"}}}
+    server.fault(Fault(body=json.dumps(event).encode() + b"\n"), path="/api/v1/pods", watch=True, times=None)
+    before = len(feed.reports)
+    server.bookmark()
+    server.end_watches()
+    at = [one.at for one in server.wait_asked("/api/v1/pods", watch=True, count=5)[1:]]
+    assert all(then - now > 0.9 for now, then in zip(at, at[1:]))
+    assert not any(one.state.trouble for one in feed.reports[before:])
 
 
 @pytest.mark.parametrize("as_event", [False, True], ids=["status", "event"])
