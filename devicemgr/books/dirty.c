@@ -179,6 +179,15 @@ bool dirty_claim_unstored(const struct state *state, const struct claim *claim)
     return row;
 }
 
+bool dirty_any_of(const struct dirty *dirty, enum devicemgr_record_kind kind, const char *first)
+{
+    const struct dirty_row *row = dirty->rows;
+
+    while (row && !(row->kind == kind && strcmp(row->parts[0], first) == 0))
+        row = row->hh.next;
+    return row;
+}
+
 void dirty_touch_ending(struct state *state, const struct ending *ending, bool due)
 {
     touch(state, DEVICEMGR_RECORD_ENDING, ending->pod_uid, "", "", ending->stored);

@@ -62,6 +62,9 @@ void dirty_touch_loss(struct state *state, bool due);
  * commit carries it. Of one that has none it may have one yet, of the same names before it. */
 bool dirty_claim_unstored(const struct state *state, const struct claim *claim);
 
+/* Whether a row of this kind and first key differs; what is gone and was never stored has none. */
+bool dirty_any_of(const struct dirty *dirty, enum devicemgr_record_kind kind, const char *first);
+
 /* ---- for who writes them ---- */
 
 /* NULL: the row does not differ. */

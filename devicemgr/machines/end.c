@@ -476,15 +476,15 @@ void ends_committed(struct ends *ends, uint64_t commit, const char *error)
 {
     struct ending *ending, *next;
     struct end_waiter *waiter, *next_waiter;
-    /* What is taken back before its first row is stored has none: nothing is to be stored of it. */
-    bool none = error && !ends->state->dirty.rows;
 
     HASH_ITER(hh, ends->state->endings.by_uid, ending, next) {
         if (ending->commit == commit)
             committed_one(ends, ending);
     }
     DL_FOREACH_SAFE(ends->waiters, waiter, next_waiter) {
-        if (none && (waiter->taken_back || waiter->commit != commit))
+        /* What is taken back before its first row is stored has none: it is done. */
+        if (error && (waiter->taken_back || waiter->commit != commit) &&
+            !dirty_any_of(&ends->state->dirty, DEVICEMGR_RECORD_ENDING, waiter->pod_uid))
             answer(ends, waiter, NULL);
         else if (waiter->commit == commit)
             answer(ends, waiter, error);

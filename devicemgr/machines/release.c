@@ -175,13 +175,21 @@ void releases_commit_began(struct releases *releases, uint64_t commit)
     }
 }
 
+/* What was taken as its first row failed has none: nothing is to be stored of it. */
+static bool is_none(const struct releases *releases, const struct release *release)
+{
+    const struct dirty *dirty = &releases->state->dirty;
+
+    return !dirty_any_of(dirty, DEVICEMGR_RECORD_ALLOCATION, release->pod_uid) &&
+           !dirty_any_of(dirty, DEVICEMGR_RECORD_POD, release->pod_uid);
+}
+
 void releases_committed(struct releases *releases, uint64_t commit, const char *error)
 {
     struct release *release, *next;
-    /* What was taken as its first row failed has none: nothing is to be stored of it. */
-    bool none = error && !releases->state->dirty.rows;
 
     DL_FOREACH_SAFE(releases->first, release, next) {
+        bool none = error && release->storing && is_none(releases, release);
         struct text text = {0};
 
         if (!release->storing || (release->commit != commit && !none))

@@ -896,6 +896,27 @@ static void so_is_who_takes_it_back_behind_that(void **state)
     expect_nothing(w);
 }
 
+/* Whatever else could not be stored then, and is tried again. */
+static void nor_is_what_else_failed_waited_for(void **state)
+{
+    struct world *w = *state;
+
+    sandbox_ran(w, "u2", "s-u2", 0);
+    ignore_all(w);
+    end_in(w, 1, "u1", 30000);
+    expect(w, "commit ending u1");
+    end_in(w, 2, "u2", 30000);
+    commit_failed(w, "no space");
+    expect(w, "list");
+    expect(w, "steer 1 refused 10: *");
+    expect(w, "commit ending u1, ending u2");
+    take_back(w, 3, "u1");
+    commit_failed(w, "no space");
+    expect(w, "steer 2 refused 10: *");
+    expect(w, "steered 3: *");
+    expect(w, "commit ending u2");
+}
+
 /* The kubelet goes on with its pods, of which some runtimes know nothing then. */
 static void a_pod_of_before_a_reboot_may_come_back(void **state)
 {
@@ -1333,6 +1354,7 @@ int main(void)
         HERE(one_that_was_never_stored_is_told_all_the_same),
         HERE(who_takes_it_back_as_that_fails_is_answered),
         HERE(so_is_who_takes_it_back_behind_that),
+        HERE(nor_is_what_else_failed_waited_for),
         HERE(a_pod_of_before_a_reboot_may_come_back),
         HERE(nor_is_it_forgotten_by_another_restart_then),
         HERE(there_is_a_most_of_it),

@@ -241,6 +241,29 @@ static void who_releases_it_as_that_fails_is_answered(void **state)
     expect_nothing(w);
 }
 
+/* Whatever else is still to be stored then. */
+static void nor_is_what_else_is_stored_waited_for(void **state)
+{
+    const char *const ids[] = {"g2"};
+    struct world *w = *state;
+
+    gpus_up(w, "g1 g2");
+    runtime_listed(w, "u2");
+    ignore_all(w);
+    create_token(w, 11, "u2", GPU ":g1");
+    expect(w, "allocate g1*");
+    allocated(w, "A=1");
+    expect(w, "commit allocation u2 main " GPU ", pod u2");
+    create_cancelled(w, 11);
+    sandbox_stopping(w, "s-u2");
+    sandbox_stopped(w, "s-u2");
+    release(w, 1, "u2");
+    listed(w, "~u2");
+    devicemgr_cordon(w->mgr, w->now_ms, 2, GPU, ids, 1, "", 0);
+    commit_failed(w, "disk full");
+    expect(w, "steered 1: released: " GPU ": g1");
+}
+
 static void several_wait_for_one_list(void **state)
 {
     struct world *w = *state;
@@ -365,6 +388,8 @@ int main(void)
         LEFT(a_runtime_that_does_not_answer_frees_nothing),
         LEFT(what_cannot_be_stored_is_said),
         cmocka_unit_test_setup_teardown(who_releases_it_as_that_fails_is_answered, world_setup,
+                                        world_teardown),
+        cmocka_unit_test_setup_teardown(nor_is_what_else_is_stored_waited_for, world_setup,
                                         world_teardown),
         LEFT(several_wait_for_one_list),
         LEFT(there_is_a_most_that_waits),
