@@ -621,6 +621,13 @@ def test_a_server_that_fails_at_one_thing_is_there(running, server, feed):
     assert all(one.state.reached and not one.state.trouble for one in feed.reports[before:])
 
 
+def test_what_is_written_may_wait_for_webhooks(running, server, feed):
+    """One may take half a minute, which the server waits for."""
+    server.fault(Fault(late_s=32), method="PATCH")
+    assert feed.order(**set_capacity()).outcome == proto.DONE
+    assert capacity(server) == "0"
+
+
 def test_the_servers_word_is_passed_on(running, server, feed):
     server.fault(Fault(status=429, headers={"retry-after": "17"}), method="DELETE", times=1)
     answer = feed.order(wipe_slices=proto.WipeSlices(driver="gpu.example"))

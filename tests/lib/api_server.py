@@ -82,7 +82,8 @@ class Request:
 class Fault:
     """What is done in place of an answer: `status` with these headers, and these `words` behind its own; the right answer, but only its first
     `cut` bytes, after which the stream ends as if that were all, or (`reset`) is torn off; `silence`: none
-    until the server ends; `endless`: a right beginning and then bytes without end; `body` of a 200."""
+    until the server ends; `late_s`: the right answer, so much later; `endless`: a right beginning and then bytes without
+    end; `body` of a 200."""
 
     status: int = 0
     headers: dict = dataclasses.field(default_factory=dict)
@@ -90,6 +91,7 @@ class Fault:
     cut: int = None
     reset: bool = False
     silence: bool = False
+    late_s: float = 0
     endless: bool = False
     body: bytes = None
     of: bytes = b""  # only of requests whose body has it
@@ -364,6 +366,9 @@ class ApiServer:
         try:
             if fault and fault.silence:
                 return
+            if fault and fault.late_s:
+                self.task(self._late(fault, request, respond, send))
+                return
             if fault and fault.status:
                 raise Refused(fault.status, "Scripted", "as the script says" + fault.words, fault.headers)
             if fault and fault.body is not None:
@@ -388,6 +393,11 @@ class ApiServer:
                 row[4] -= 1
             return fault
         return None
+
+    async def _late(self, fault, request, respond, send):
+        await asyncio.sleep(fault.late_s)
+        with contextlib.suppress(KeyError):  # it was given up
+            self._answer_right(request, respond, send, None)
 
     async def _endless(self, fault, request, send):
         data = b'{"type":"ADDED","object":{"x":"' if request.watch else b'{"metadata":{},"items":[{"x":"'
