@@ -22,6 +22,7 @@ struct kept_server {
     unsigned handles; /* not closed */
     bool closing;
     bool settled;
+    bool unkept;       /* kept_server_set_kept() */
     uint64_t ended_ms; /* when a connection of another process' was, the loop's time; 0: never */
 };
 
@@ -123,6 +124,10 @@ static void store_listener(struct kept_server *server)
 
     if (!server->service.store)
         return;
+    if (server->unkept) {
+        stored_listener_forget(&server->stored);
+        return;
+    }
     socket_file_tag(&server->file, tag);
     stored_listener_put(&server->stored, acceptor_fd(server->acceptor), tag);
 }
@@ -203,6 +208,13 @@ void kept_server_go_on(struct kept_server *server)
     resume_listener(server);
     uv_timer_start(&server->settling, on_settled, KEPT_SETTLED_MS, 0);
     kept_connections_go_on(&server->connections);
+}
+
+void kept_server_set_kept(struct kept_server *server, bool kept)
+{
+    server->unkept = !kept;
+    if (server->acceptor)
+        store_listener(server);
 }
 
 bool kept_server_is_connected(const struct kept_server *server)

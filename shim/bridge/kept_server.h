@@ -33,6 +33,10 @@ void kept_server_go_on(struct kept_server *server);
 /* As rpc_server_listen(). */
 int kept_server_listen(struct kept_server *server) __attribute__((warn_unused_result));
 
+/* Whether the next process goes on with its listener, from the next kept_server_listen() on; at
+ * first it does. */
+void kept_server_set_kept(struct kept_server *server, bool kept);
+
 /* Whether a client has a connection. */
 bool kept_server_is_connected(const struct kept_server *server);
 

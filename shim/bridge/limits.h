@@ -123,6 +123,9 @@
  * time. */
 #define STAND_IN_AGAIN_MS_MIN 1000
 #define STAND_IN_AGAIN_MS_MAX 60000
+/* Such names, used in turn: the first comes again long after the kubelet's two minutes. The next
+ * process looks which of them is there. */
+#define STAND_IN_DOORS 64
 /* Streams of one driver's health; the kubelet has one. What is kept for them:
  * shim/health_words.h. */
 #define STAND_IN_STREAMS_MAX 8

@@ -349,6 +349,43 @@ def test_a_killed_bridge_s_connection_goes_on(kept, kubelet, feed, manager):
     assert kubelet.registered == [GPU]
 
 
+def test_one_that_was_refused_before_is_gone_on_with(kept, kubelet, feed):
+    """Its socket has another name by then than the first one that a bridge makes."""
+    kubelet.refuses = "not now"
+    kept.wait_log("the kubelet does not register it: not now")
+    kubelet.stop()
+    first = registrations(kept)
+    wait_until(lambda: len(registrations(kept)) == 1 and registrations(kept) != first, "it has another name")
+    kubelet.refuses = None
+    kubelet.start()
+    instance = kubelet.wait_at_work(GPU)
+    before = registrations(kept)
+    for count in range(2):
+        kept.kill()
+        kept.start()
+        feed.wait_watched(2 + count)
+        assert kubelet.prepare(GPU, [claim("c-1")])["c-1"].devices
+        assert registrations(kept) == before
+    assert instance.losses() == 0 and kubelet.deregistered == []
+    assert kubelet.registered == [GPU]
+
+
+def test_a_refused_socket_is_not_gone_on_with(kept, kubelet, feed):
+    """The next process makes another one at once: the kubelet has put off that one's name."""
+    kubelet.refuses = "not now"
+    kept.wait_log("the kubelet does not register it: not now")
+    kept.kill()
+    kubelet.stop()
+    before = registrations(kept)
+    kept.start()
+    feed.wait_watched(2)
+    wait_until(lambda: len(registrations(kept)) == 1 and registrations(kept) != before,
+               "there is one of another name")
+    kubelet.refuses = None
+    kubelet.start()
+    kubelet.wait_registered(GPU)
+
+
 def test_a_driver_that_the_daemon_is_about_to_reach_is_gone_on_with(kept, kubelet, feed):
     """Both were killed: what is kept for it waits until it serves."""
     instance = kubelet.wait_at_work(GPU)

@@ -41,7 +41,7 @@ struct door {
     bool refused;
     uint64_t again_ms; /* the loop's time: when it is made anew; only if `refused` */
     uint64_t pause_ms;
-    unsigned count; /* of those that were refused */
+    unsigned count; /* of those that were refused, modulo STAND_IN_DOORS */
 };
 
 struct stand_in {
@@ -148,6 +148,7 @@ static void on_notify(struct kept_call *call, const ProtobufCMessage *message, v
         put_off(stand_in);
     else
         stand_in->door.pause_ms = 0;
+    kept_server_set_kept(stand_in->door.server, status->plugin_registered);
     kept_call_answer(call, &none.base);
 }
 
@@ -175,13 +176,47 @@ static char *door_name(const char *dir, const char *driver, const struct file_id
     return name_socket(dir, STAND_IN_PREFIX, driver, suffix);
 }
 
+/* Whether a process before has left one of that count; then *count_out is what to go on with: the
+ * next one, if it was refused. */
+static bool door_is_left(const struct stand_in *stand_in, const struct file_identity *endpoint,
+                         unsigned count, unsigned *count_out)
+{
+    const struct stand_in_world *world = stand_in->world;
+    char *name = door_name(world->registry_dir, stand_in->name, endpoint, count);
+    bool handed = name && stored_listener_handed(world->store, name), there = handed;
+
+    if (name && !handed) {
+        struct file_identity file = file_identity_at(world->registry_dir, name, S_IFSOCK);
+
+        there = !file_identity_is_none(&file);
+    }
+    free(name);
+    if (there)
+        *count_out = handed || stand_in_is_registered(stand_in) ? count : count + 1;
+    return there;
+}
+
+static unsigned door_first_count(const struct stand_in *stand_in,
+                                 const struct file_identity *endpoint)
+{
+    unsigned first = 0;
+
+    for (unsigned count = 0; count < STAND_IN_DOORS; count++) {
+        if (door_is_left(stand_in, endpoint, count, &first))
+            break;
+    }
+    return first;
+}
+
 static void door_make(struct stand_in *stand_in, const struct file_identity *endpoint)
 {
     const struct stand_in_world *world = stand_in->world;
     struct door *door = &stand_in->door;
     struct socket_place place = {.dir = world->registry_dir, .dir_mode = DIR_MODE};
 
-    door->count += door->refused;
+    if (!door->name)
+        door->count = door_first_count(stand_in, endpoint);
+    door->count = (door->count + door->refused) % STAND_IN_DOORS;
     free(door->name);
     door->name = door_name(world->registry_dir, stand_in->name, endpoint, door->count);
     place.name = door->name;

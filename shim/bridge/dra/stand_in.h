@@ -6,7 +6,8 @@
  * Both outlive the process, where a service manager keeps descriptors: the next one goes on with
  * the connections, and the kubelet sees a pause. Else it sees the registration's socket go and
  * another one come. The kubelet puts off what it failed to do at a socket's *path*, for minutes, so
- * a path is used only while what it was made for lives: it is named after the file of the endpoint.
+ * a path is used only while what it was made for lives: it is named after the file of the endpoint,
+ * and how often one was refused. A refused one is not gone on with: the next process makes another.
  */
 #ifndef SHIM_BRIDGE_DRA_STAND_IN_H
 #define SHIM_BRIDGE_DRA_STAND_IN_H
