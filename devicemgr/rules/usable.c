@@ -150,17 +150,14 @@ bool usable_unread(const struct state *state, const V1beta1__ContainerAllocateRe
 struct look usable_given(const struct state *state, const struct wanted *wanted,
                          const V1beta1__ContainerAllocateResponse *given)
 {
+    bool unheard = state->cdi == DEVICEMGR_CDI_UNHEARD;
     struct look look = {0};
 
-    if (!is_cdi_alone(given))
+    if (!is_cdi_alone(given) || (!unheard && !usable_cdi_unread(state)))
         return look;
-    if (usable_cdi_unread(state))
-        look.step = LOOK_REFUSE;
-    else if (state->cdi == DEVICEMGR_CDI_UNHEARD)
-        look.step = LOOK_WAIT;
-    else
-        return look;
-    look.reason = (struct reason){.kind = REASON_CDI_NOT_READ, .resource = wanted->want->resource};
+    look.step = unheard ? LOOK_WAIT : LOOK_REFUSE;
+    look.reason = (struct reason){.kind = unheard ? REASON_CDI_UNHEARD : REASON_CDI_NOT_READ,
+                                  .resource = wanted->want->resource};
     ids_copy(&look.reason.ids, wanted->has->ids.v, wanted->has->ids.len);
     return look;
 }

@@ -9,6 +9,9 @@
 /* REASON_CDI_NOT_READ. `demand` does not matter. */
 void cdi_explain_not_read(const struct state *state, const struct demand *demand,
                           const struct reason *reason, struct text *text);
+/* REASON_CDI_UNHEARD. `state` and `demand` do not matter. */
+void cdi_explain_unheard(const struct state *state, const struct demand *demand,
+                         const struct reason *reason, struct text *text);
 /* Nobody knows whether it reads them. */
 void cdi_explain_unknown(struct text *text);
 

@@ -451,6 +451,7 @@ static const struct kind KINDS[REASON_KINDS] = {
     [REASON_UNLISTED_AGAIN] = {"unlisted-again", CODE_UNAVAILABLE, explain_unlisted,
                                "again since state was lost"},
     [REASON_CDI_NOT_READ] = {"cdi-not-read", CODE_FAILED_PRECONDITION, cdi_explain_not_read, ""},
+    [REASON_CDI_UNHEARD] = {"cdi-unheard", CODE_UNAVAILABLE, cdi_explain_unheard, ""},
     [REASON_CLAIM_HELD] = {"claim-held", CODE_UNAVAILABLE, explain_claim, ""},
     [REASON_CALL_QUEUED] = {"call-queued", CODE_UNAVAILABLE, explain_for_so_long,
                             "the plugin allocates for other containers first, for "},

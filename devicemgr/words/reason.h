@@ -77,6 +77,7 @@ enum reason_kind {
      * another */
     REASON_CDI_NOT_READ, /* by the runtime, or not where the request has them; with a resource:
                           * `ids` are devices of which its plugin gives nothing else */
+    REASON_CDI_UNHEARD,  /* the runtime is still to say; `ids` likewise */
     REASON_CLAIM_HELD,
 
     /* calls: `call` of the endpoint at `socket_name`, made at `since_ms`, and the store */

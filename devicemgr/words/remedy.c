@@ -66,6 +66,8 @@ static const char *const REMEDIES[REASON_KINDS] = {
     [REASON_CDI_NOT_READ] = "switch CDI on in the runtime's settings (containerd from 1.7.2 on: "
                             "enable_cdi), take a newer runtime, or have the plugin give its "
                             "devices in another way",
+    [REASON_CDI_UNHEARD] = BY_ITSELF "the runtime is asked whether it reads CDI devices; if it "
+                                     "does not answer, look at its log",
     [REASON_CLAIM_HELD] =
         "the holder's container must end: its claim was given away while it runs, as "
         "after a pod is deleted by force",

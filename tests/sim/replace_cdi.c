@@ -7,6 +7,9 @@
 #include "tests/sim/replace_world.h"
 #include "tests/sim/world.h"
 
+#define CODE_FAILED_PRECONDITION 9
+#define CODE_UNAVAILABLE 14
+
 void replace_cdi_begins(struct replace_world *r)
 {
     r->by_cdi = r->w->play.seed % 8 == 3;
@@ -71,4 +74,6 @@ void replace_cdi_judges(struct replace_world *r, const struct devicemgr_verdict 
     count_add(unheard ? COUNT_REPLACE_CDI_UNHEARD : COUNT_REPLACE_CDI_UNREAD);
     check_that(r->w, unread || unheard,
                "CDI devices are refused only where the runtime may not read them");
+    check_that(r->w, verdict->code == (unheard ? CODE_UNAVAILABLE : CODE_FAILED_PRECONDITION),
+               "a runtime that is to say whether it reads them is waited for");
 }

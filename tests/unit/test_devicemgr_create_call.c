@@ -590,8 +590,8 @@ static void they_wait_no_longer_than_for_anything(void **state)
     allocated(w, "cdi:c0");
     expect_nothing(w);
     pass(w, 60000);
-    expect_with(w, "verdict 11 refused 9: ", "the runtime has not said yet whether it supports CDI",
-                NULL);
+    expect_with(
+        w, "verdict 11 refused 14: ", "the runtime has not said yet whether it supports CDI", NULL);
     asked(w, 12, "u1", GPU ":g0");
     allocated_stored(w, "A=1 cdi:c0");
     forwarded(w, "verdict 12 forward A=1 cdi:c0");

@@ -248,7 +248,7 @@ static void what_the_runtime_is_still_to_say_is_said(void **state)
     devicemgr_runtime_cdi(w->mgr, w->now_ms, DEVICEMGR_CDI_UNHEARD);
     create_token(w, 11, "u1", GPU ":g0");
     allocated(w, "cdi:c0");
-    assert_string_equal(ask(w, &told, "u1"), "ns/u1/main pending: " GPU " wait=g0 cdi-not-read");
+    assert_string_equal(ask(w, &told, "u1"), "ns/u1/main pending: " GPU " wait=g0 cdi-unheard");
     devicemgr_runtime_cdi(w->mgr, w->now_ms, DEVICEMGR_CDI_READ);
     devicemgr_run(w->mgr);
     assert_string_equal(ask(w, &told, "u1"),
