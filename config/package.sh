@@ -8,8 +8,8 @@
 #
 # It is the same for the same commit, wherever and whenever it is built by the same compiler, so that
 # digests can be compared: all in it has the time of the commit, or of $SOURCE_DATE_EPOCH. The
-# maintainer is who $DEBFULLNAME and $DEBEMAIL name, or the author of the commit. In a tree that is no
-# clone both are to be said.
+# maintainer is who $DEBFULLNAME and $DEBEMAIL name, or the author of the commit. In a tree that is
+# neither a clone nor what `git archive` makes of one both are to be said.
 set -euo pipefail
 export LC_ALL=C
 umask 022
@@ -59,9 +59,15 @@ check() {
     done
 }
 
-# of_commit FORMAT: of the last one, also for a user to whom the tree does not belong. A tree without one may
-# lie in another's.
-of_commit() { [ -e "$source/.git" ] && git -c safe.directory="$source" -C "$source" log -1 --format="$1"; }
+# of_commit FORMAT LINE: of the last one, also for a user to whom the tree does not belong; or the line of
+# commit.txt, where `git archive` has written it. A tree without one may lie in another's.
+of_commit() {
+    if [ -e "$source/.git" ]; then
+        git -c safe.directory="$source" -C "$source" log -1 --format="$1"
+    else
+        sed -n "$2{/Format:/!p}" "$source/shim/commit.txt"
+    fi
+}
 
 # Debian's own flags, hardening among them; and paths in what is built begin where they are the same
 # everywhere. A ccache would make them relative before the compiler sees them.
@@ -88,7 +94,7 @@ maintainer() {
     if [ -n "${DEBEMAIL:-}" ]; then
         printf '%s <%s>' "${DEBFULLNAME:-$DEBEMAIL}" "$DEBEMAIL"
     else
-        of_commit '%an <%ae>'
+        of_commit '%an <%ae>' 3
     fi
 }
 
@@ -109,10 +115,17 @@ pack() {
 }
 
 check
-: "${SOURCE_DATE_EPOCH:=$(of_commit %ct)}"
-maintainer=$(maintainer) || :
+: "${SOURCE_DATE_EPOCH:=$(of_commit %ct 2 2>/dev/null)}"
+maintainer=$(maintainer 2>/dev/null) || :
 if [ -z "$SOURCE_DATE_EPOCH" ] || [ -z "$maintainer" ]; then
-    printf 'error: %s is no clone: say SOURCE_DATE_EPOCH and DEBEMAIL\n' "$source" >&2
+    if [ -e "$source/.git" ] && ! command -v git >/dev/null; then
+        why='git is missing: install it, or'
+    elif [ -e "$source/.git" ]; then
+        why="git names no commit of $source:"
+    else
+        why="$source is no clone:"
+    fi
+    printf 'error: %s say SOURCE_DATE_EPOCH and DEBEMAIL\n' "$why" >&2
     exit 1
 fi
 export SOURCE_DATE_EPOCH

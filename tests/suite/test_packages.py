@@ -125,6 +125,50 @@ def test_a_tree_without_a_commit(directory, said):
     assert "it was built" not in done.stderr
 
 
+def begun(tree, directory, path, **said):
+    """What package.sh says in that tree until it builds."""
+    program(directory / "cmake", "echo built of $SOURCE_DATE_EPOCH >&2; exit 1")
+    own = {name: value for name, value in os.environ.items() if name not in ("SOURCE_DATE_EPOCH", "DEBEMAIL")}
+    done = subprocess.run(["/bin/bash", tree / "config/package.sh"], check=False, capture_output=True, text=True,
+                          env={**own, **said, "PATH": f"{directory}:{path}"})
+    assert done.returncode == 1
+    return done.stderr
+
+
+def test_an_archive_of_a_commit_is_as_good_as_its_clone(directory):
+    tree, unpacked = directory / "tree", directory / "unpacked"
+    for name in ("config/package.sh", "shim/commit.txt", ".gitattributes"):
+        (tree / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(ROOT / name, tree / name)
+    git = ["git", "-C", tree, "-c", "user.name=Who", "-c", "user.email=who@example.com"]
+    subprocess.run([*git, "init", "-q"], check=True)
+    subprocess.run([*git, "add", "-A"], check=True)
+    subprocess.run([*git, "commit", "-q", "-m", "x"], check=True, env={**os.environ, "GIT_COMMITTER_DATE": "1800000000 +0000"})
+    unpacked.mkdir()
+    archive = subprocess.run([*git, "archive", "HEAD"], check=True, stdout=subprocess.PIPE).stdout
+    subprocess.run(["tar", "-x", "-C", unpacked], check=True, input=archive)
+    assert (unpacked / "shim/commit.txt").read_text().splitlines()[1:] == ["1800000000", "Who <who@example.com>"]
+    for one in (tree, unpacked):
+        assert "built of 1800000000" in begun(one, directory, os.environ["PATH"])
+
+
+def test_a_clone_without_git(directory):
+    """It is told what is missing, not that it is no clone; and with what there is to say it is built."""
+    tools = directory / "tools"
+    tools.mkdir()
+    for tool in ("bash", "dirname", "mkdir", "sed", "dpkg-buildflags", "dpkg-shlibdeps", "file"):
+        (tools / tool).symlink_to(shutil.which(tool))
+    tree = directory / "tree"
+    (tree / ".git").mkdir(parents=True)
+    (tree / "config").mkdir()
+    shutil.copy(SCRIPT.with_name("package.sh"), tree / "config")
+    said = begun(tree, directory, tools)
+    assert "git is missing: install it, or say SOURCE_DATE_EPOCH and DEBEMAIL" in said and "no clone" not in said
+    assert "built of 1800000000" in begun(tree, directory, tools, SOURCE_DATE_EPOCH="1800000000", DEBEMAIL="who@example.com")
+    (tools / "git").symlink_to(shutil.which("git"))
+    assert "git names no commit of" in begun(tree, directory, tools)
+
+
 @pytest.mark.parametrize("name", ["dpkg-buildflags", "dpkg-shlibdeps", "file"])
 def test_without_what_a_package_is_made_with(directory, name):
     """cpack would make one that depends on no library: before all is built it is told what is missing."""
