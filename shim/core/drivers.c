@@ -403,6 +403,7 @@ struct drivers *drivers_start(struct host *host)
     const struct config_dra *config = &host->config->dra;
     struct drivers *drivers = must(calloc(1, sizeof *drivers));
 
+    uv_update_time(host->loop); /* it may have taken up a long checkpoint since it looked */
     drivers->host = host;
     drivers->clients = driver_clients_new(host->loop, &CLIENTS_OPS, drivers);
     drivers->registry = registry_start(host->loop, config->registry_dir,

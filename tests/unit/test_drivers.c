@@ -9,7 +9,9 @@
 
 #include "devicemgr/dra.h"
 #include "shim/boot_clock.h"
+#include "shim/core/drivers.h"
 #include "shim/core/host.h"
+#include "shim/core/host_state.h"
 
 #define GPU "v.com/gpu"
 #define DRIVER "gpu.example.com"
@@ -430,6 +432,24 @@ static void stops_with_everything_under_way(void **state)
     assert_int_equal(f->done, 0);
 }
 
+/* As behind a checkpoint that takes long to take up. */
+static void its_first_second_begins_when_it_does(void **state)
+{
+    struct fixture *f = *state;
+    uv_loop_t *loop = &f->world->loop;
+    struct host host = {.loop = loop, .config = &f->config};
+    uint64_t looked_ms = uv_now(loop), began_ms;
+    struct drivers *drivers;
+
+    while (uv_hrtime() / 1000000 < looked_ms + 50)
+        usleep(1000);
+    began_ms = uv_hrtime() / 1000000;
+    drivers = drivers_start(&host);
+    assert_true(uv_now(loop) >= began_ms);
+    drivers_stop(drivers, on_stopped, f);
+    WAIT(f->world, f->stopped);
+}
+
 int main(void)
 {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
@@ -447,6 +467,7 @@ int main(void)
         TEST(a_device_plugin_is_registered_as_by_register),
         TEST(a_device_plugin_that_is_not_there_is_told_so),
         TEST(stops_with_everything_under_way),
+        TEST(its_first_second_begins_when_it_does),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
