@@ -100,6 +100,14 @@ static void end(struct api_request *request, const struct api_result *result)
     ops->done(user, result);
 }
 
+/* Whether it tells neither that the server is there nor that it is away; what is asked for next
+ * does. Who ends what is idle is a balancer before it, mostly; and what is written may have waited
+ * for webhooks until its time was over (k8s.io/apiserver pkg/endpoints/handlers/finisher). */
+static bool is_no_word(const struct api_request *request, const struct transport_result *from)
+{
+    return from->torn || (from->status == 504 && strcmp(request->call.method, "GET") != 0);
+}
+
 static void on_done(void *user, const struct transport_result *from)
 {
     struct api_request *request = user;
@@ -123,9 +131,8 @@ static void on_done(void *user, const struct transport_result *from)
         credentials_refused(client->credentials);
     /* A server that answers with an error is there, unless it says that it cannot. 500 is of what
      * was asked for: a webhook of it, or several budgets of a pod
-     * (pkg/registry/core/pod/storage). Who ends what is idle is a balancer before it, mostly; what
-     * is asked for next tells. */
-    if (!request->unusable && !from->torn)
+     * (pkg/registry/core/pod/storage). */
+    if (!request->unusable && !is_no_word(request, from))
         tell_reached(client, status > 0 && status != 401 && status <= 500, result.words);
     end(request, &result);
 }

@@ -610,10 +610,11 @@ def test_orders_that_fail(running, server, feed, fault, outcome):
     assert (answer.outcome, bool(answer.message)) == (outcome, True)
 
 
-def test_a_server_that_fails_at_one_thing_is_there(running, server, feed):
-    """A webhook that is away, or an eviction that several budgets forbid: it says 500, and watches have no byte to show for
-    a minute. Were it taken to be away, drivers would be left to the kubelet."""
-    server.fault(Fault(status=500), method="POST", times=1)
+@pytest.mark.parametrize("status", [500, 504])
+def test_a_server_that_fails_at_one_thing_is_there(running, server, feed, status):
+    """A webhook that is away, or an eviction that several budgets forbid: it says 500, or 504 where webhooks hang; and watches
+    have no byte to show for a minute. Were it taken to be away, drivers would be left to the kubelet."""
+    server.fault(Fault(status=status), method="POST", times=1)
     before = len(feed.reports)
     assert feed.order(**tell_of()).outcome == proto.AGAIN
     server.put("pods", pod("a"))
