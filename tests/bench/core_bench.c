@@ -1,29 +1,38 @@
 /*
  * What an event costs the device manager's core: with 100, 1,000, 10,000 containers that hold a
- * device, with 100, 1,000, 4,000 creations that wait, with a resource of 100,000 devices. CPU time,
- * on the core alone: its ports do nothing but take down what is to be answered.
+ * device, with 100, 1,000, 4,000 creations that wait, with a resource of 100,000 devices, and with
+ * as many claims as containers, of 64 drivers with a ResourceSlice each. CPU time, on the core
+ * alone: its ports do nothing but take down what is to be answered.
  *
- *     core_bench [SIZE_MAX]     leaves out sizes above SIZE_MAX
+ *     core_bench [SIZE_MAX [PART]]     leaves out sizes above SIZE_MAX, and all but this part
  */
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 
+#include "cri-proto/dra_v1.pb-c.h"
 #include "devicemgr/devicemgr.h"
+#include "devicemgr/dra.h"
+#include "devicemgr/taints.h"
 #include "devicemgr/things/request.h"
 
 #define GPU "vendor.com/gpu"
 #define NIC "other.com/nic"
 #define LARGE_DEVICES 100000
 #define EVENTS 200
+#define DRIVERS 64
+#define PODS 250
+#define CREATES 250 /* that choose at once */
 #define ALL_OF_THEM (SIZE_MAX - 1)
 
 struct bench {
     struct devicemgr *mgr;
     uint64_t now_ms;
     uint64_t endpoint, call, commit; /* the latest */
-    size_t commit_bytes;             /* since the last look */
+    uint64_t claims_done;
+    size_t commit_bytes; /* since the last look */
     uint64_t verdicts;
 };
 
@@ -93,6 +102,27 @@ static void on_event(void *user, const struct devicemgr_event *event)
     (void)user, (void)event;
 }
 
+static void on_driver_registered(void *user, uint64_t instance, int code, const char *message)
+{
+    (void)user, (void)instance, (void)message;
+    if (code != 0)
+        abort();
+}
+
+static void on_driver_call(void *user, uint64_t instance, uint64_t call,
+                           struct devicemgr_batch batch, const struct devicemgr_claim *claim,
+                           uint64_t timeout_ms)
+{
+    (void)instance, (void)batch, (void)claim, (void)timeout_ms;
+    ((struct bench *)user)->call = call;
+}
+
+static void on_claim_done(void *user, uint64_t number, const struct devicemgr_claim_done *done)
+{
+    (void)number, (void)done;
+    ((struct bench *)user)->claims_done++;
+}
+
 static const struct devicemgr_ports PORTS = {.endpoint_open = on_open,
                                              .endpoint_close = on_close,
                                              .register_done = on_registered,
@@ -102,6 +132,10 @@ static const struct devicemgr_ports PORTS = {.endpoint_open = on_open,
                                              .container_check = on_check,
                                              .runtime_list = on_list,
                                              .verdict = on_verdict,
+                                             .driver_registered = on_driver_registered,
+                                             .driver_prepare = on_driver_call,
+                                             .driver_unprepare = on_driver_call,
+                                             .claim_done = on_claim_done,
                                              .event = on_event,
                                              .log = on_log};
 
@@ -263,7 +297,7 @@ static double cpu_us(void)
 
 static void say(const char *what, size_t size, double us, double events)
 {
-    printf("%-52s %7zu %12.2f\n", what, size, us / events);
+    printf("%-56s %7zu %12.2f\n", what, size, us / events);
     fflush(stdout);
 }
 
@@ -277,6 +311,7 @@ static void start(struct bench *b, size_t gpus)
                                                 .mask_ms = 120000,
                                                 .boot_id = "b",
                                                 .annotations = true,
+                                                .cluster = true,
                                                 .namespaces = ALL,
                                                 .namespaces_len = 1};
 
@@ -460,23 +495,297 @@ static void large_resource(size_t devices)
     devicemgr_free(b.mgr);
 }
 
+/* All of them are looked at when the plugin is back. */
+static void many_choose(size_t devices)
+{
+    struct bench b;
+    double from_us;
+
+    start(&b, devices);
+    list(&b, b.endpoint, devices, ALL_OF_THEM);
+    for (size_t i = 0; i < CREATES; i++)
+        create(&b, i, GPU, SIZE_MAX, 1);
+    from_us = cpu_us();
+    list(&b, b.endpoint, devices, SIZE_MAX);
+    say("250 creations choose among n devices in one pass", devices, cpu_us() - from_us, 1);
+    devicemgr_free(b.mgr);
+}
+
+/* ---- claims ---- */
+
+/* Claim i is of driver i % DRIVERS, of pod i % PODS, and has a device of its own, half of what there
+ * is of one counter of its driver's one slice. */
+static void driver_name(size_t i, char name[32])
+{
+    snprintf(name, 32, "d%zu.example.com", i % DRIVERS);
+}
+
+static void slice(struct bench *b, size_t driver, size_t claims)
+{
+    const size_t len = claims / DRIVERS + 1;
+    char uid[32], name[32], (*ids)[32] = calloc(len, sizeof *ids),
+                            (*counted)[32] = calloc(len, sizeof *counted);
+    const char **devices = calloc(len, sizeof *devices);
+    struct devicemgr_counter *counters = calloc(len, sizeof *counters);
+    struct devicemgr_draw *draws = calloc(len, sizeof *draws);
+
+    snprintf(uid, sizeof uid, "slice-%zu", driver);
+    driver_name(driver, name);
+    for (size_t i = 0; i < len; i++) {
+        snprintf(ids[i], sizeof ids[i], "dev-%zu", driver + i * DRIVERS);
+        snprintf(counted[i], sizeof counted[i], "counter-%zu", i);
+        devices[i] = ids[i];
+        counters[i] = (struct devicemgr_counter){.name = counted[i], .there = true, .much = 2};
+        draws[i] = (struct devicemgr_draw){.device = ids[i], .counter = i / 2, .much = 1};
+    }
+    devicemgr_slice(b->mgr, b->now_ms,
+                    &(struct devicemgr_slice){.uid = uid,
+                                              .driver = name,
+                                              .pool = "p",
+                                              .devices = devices,
+                                              .devices_len = len,
+                                              .counters = counters,
+                                              .counters_len = len,
+                                              .draws = draws,
+                                              .draws_len = len});
+    run(b);
+    devicemgr_slice_taints(b->mgr, b->now_ms, uid, name, "p", 1, NULL, 0);
+    run(b);
+    free(draws);
+    free(counters);
+    free(devices);
+    free(counted);
+    free(ids);
+}
+
+static void driver(struct bench *b, size_t i, size_t claims)
+{
+    static const char *const SERVICES[] = {"v1.DRAPlugin"};
+    char name[32], endpoint[32];
+
+    driver_name(i, name);
+    snprintf(endpoint, sizeof endpoint, "/x/%zu.sock", i);
+    devicemgr_driver_register(b->mgr, b->now_ms, 1 + i,
+                              &(struct devicemgr_driver_instance){name, endpoint, SERVICES, 1});
+    run(b);
+    devicemgr_driver_connected(b->mgr, b->now_ms, 1 + i);
+    run(b);
+    slice(b, i, claims);
+}
+
+static void claim_answered(struct bench *b, size_t i)
+{
+    Dra__V1__NodePrepareResourceResponse message = DRA__V1__NODE_PREPARE_RESOURCE_RESPONSE__INIT;
+    Dra__V1__Device device = DRA__V1__DEVICE__INIT, *devices = &device;
+    char id[32], cdi[48], *names = cdi;
+    uint8_t bytes[256];
+
+    snprintf(id, sizeof id, "dev-%zu", i);
+    snprintf(cdi, sizeof cdi, "example.com/dev=%zu", i);
+    device.pool_name = (char *)"p";
+    device.device_name = id;
+    device.cdi_device_ids = &names;
+    device.n_cdi_device_ids = 1;
+    message.devices = &devices;
+    message.n_devices = 1;
+    devicemgr_claim_answered(b->mgr, b->now_ms, b->call, 0, NULL, bytes,
+                             dra__v1__node_prepare_resource_response__pack(&message, bytes));
+    run(b);
+}
+
+static void claim(struct bench *b, size_t i)
+{
+    char uid[32], name[32], id[32], pod[32];
+    const char *pods = pod;
+    const uint64_t before = b->claims_done;
+    struct devicemgr_claim is = {.pod_namespace = "ns", .name = uid, .uid = uid};
+    struct devicemgr_claim_device device = {.driver = name, .pool = "p", .device = id};
+    struct devicemgr_claim_consumers consumers = {.reserved_for = &pods, .reserved_for_len = 1};
+
+    snprintf(uid, sizeof uid, "claim-%zu", i);
+    snprintf(id, sizeof id, "dev-%zu", i);
+    snprintf(pod, sizeof pod, "u%zu", i % PODS);
+    driver_name(i, name);
+    devicemgr_claim_prepare(b->mgr, b->now_ms, 1 + i, (struct devicemgr_batch){0}, name, &is);
+    run(b);
+    devicemgr_claim_allocation(b->mgr, b->now_ms, uid, true, &device, 1);
+    devicemgr_claim_consumers(b->mgr, b->now_ms, uid, &consumers);
+    run(b);
+    claim_answered(b, i);
+    if (b->claims_done == before)
+        abort();
+}
+
+/* Container i has claim i. */
+static void claims_container(struct bench *b, size_t i)
+{
+    char sandbox[32], uid[32], name[32], cdi[48], id[32];
+    const char *names = cdi;
+    const uint64_t before = b->verdicts;
+    struct devicemgr_create request = {.sandbox_id = sandbox,
+                                       .pod_uid = uid,
+                                       .pod_namespace = "ns",
+                                       .pod_name = uid,
+                                       .container = name,
+                                       .cdi_devices = &names,
+                                       .cdi_devices_len = 1,
+                                       .deadline_ms = UINT64_MAX};
+
+    snprintf(sandbox, sizeof sandbox, "s%zu", i % PODS);
+    snprintf(uid, sizeof uid, "u%zu", i % PODS);
+    snprintf(name, sizeof name, "n%zu", i);
+    snprintf(cdi, sizeof cdi, "example.com/dev=%zu", i);
+    snprintf(id, sizeof id, "c%zu", i);
+    if (!devicemgr_create(b->mgr, b->now_ms, 1000 + i, &request))
+        abort();
+    run(b);
+    if (b->verdicts == before)
+        abort();
+    devicemgr_create_answered(b->mgr, b->now_ms, 1000 + i, id);
+    run(b);
+}
+
+/* The runtime's list: all of them run. */
+static void claims_listed(struct bench *b, size_t claims)
+{
+    struct devicemgr_sandbox *sandboxes = calloc(PODS, sizeof *sandboxes);
+    struct devicemgr_container *containers = calloc(claims, sizeof *containers);
+    char(*texts)[3][32] = calloc(claims + PODS, sizeof *texts);
+
+    for (size_t i = 0; i < PODS; i++) {
+        char(*text)[32] = texts[i];
+
+        snprintf(text[0], sizeof text[0], "s%zu", i);
+        snprintf(text[1], sizeof text[1], "u%zu", i);
+        sandboxes[i] = (struct devicemgr_sandbox){.id = text[0],
+                                                  .pod_uid = text[1],
+                                                  .pod_namespace = "ns",
+                                                  .pod_name = text[1],
+                                                  .ready = true};
+    }
+    for (size_t i = 0; i < claims; i++) {
+        char(*text)[32] = texts[PODS + i];
+
+        snprintf(text[0], sizeof text[0], "c%zu", i);
+        snprintf(text[1], sizeof text[1], "n%zu", i);
+        containers[i] = (struct devicemgr_container){
+            .id = text[0], .sandbox_id = texts[i % PODS][0], .name = text[1], .running = true};
+    }
+    devicemgr_runtime_listing(b->mgr);
+    devicemgr_runtime_listed(b->mgr, b->now_ms, sandboxes, PODS, containers, claims);
+    run(b);
+    free(texts);
+    free(containers);
+    free(sandboxes);
+}
+
+static void beside_claims(struct bench *b, size_t claims, const char *what)
+{
+    char line[64];
+    double from_us = cpu_us();
+
+    for (size_t i = 0; i < EVENTS; i++) {
+        devicemgr_tick(b->mgr, ++b->now_ms);
+        run(b);
+    }
+    snprintf(line, sizeof line, "a tick beside n claims%s", what);
+    say(line, claims, cpu_us() - from_us, EVENTS);
+
+    from_us = cpu_us();
+    for (size_t i = 0; i < EVENTS; i++)
+        devicemgr_next_ms(b->mgr);
+    snprintf(line, sizeof line, "when it is next due, beside n claims%s", what);
+    say(line, claims, cpu_us() - from_us, EVENTS);
+
+    from_us = cpu_us();
+    for (size_t i = 0; i < EVENTS; i++)
+        sandbox_ran(b, 1000000 + i);
+    for (size_t i = 0; i < EVENTS; i++)
+        sandbox_removed(b, 1000000 + i);
+    snprintf(line, sizeof line, "a sandbox comes, goes beside n claims%s", what);
+    say(line, claims, cpu_us() - from_us, EVENTS);
+
+    from_us = cpu_us();
+    for (size_t i = 0; i < DRIVERS; i++)
+        slice(b, i, claims);
+    snprintf(line, sizeof line, "a slice is told beside n claims%s", what);
+    say(line, claims, cpu_us() - from_us, DRIVERS);
+
+    from_us = cpu_us();
+    for (size_t i = 0; i < EVENTS; i++)
+        claim(b, i % claims);
+    snprintf(line, sizeof line, "a claim is prepared beside n claims%s", what);
+    say(line, claims, cpu_us() - from_us, EVENTS);
+
+    from_us = cpu_us();
+    for (size_t i = 0; i < EVENTS; i++)
+        claims_container(b, i % claims);
+    snprintf(line, sizeof line, "a container of one of n claims%s", what);
+    say(line, claims, cpu_us() - from_us, EVENTS);
+
+    b->now_ms += 600000;
+    from_us = cpu_us();
+    for (size_t i = 0; i < 20; i++)
+        claims_listed(b, claims);
+    snprintf(line, sizeof line, "the runtime's list, n containers with claims%s", what);
+    say(line, claims, cpu_us() - from_us, 20);
+}
+
+static void with_claims(size_t claims)
+{
+    const struct devicemgr_taint_rule rule = {
+        .name = "r",
+        .driver = "d1.example.com",
+        .pool = "p",
+        .device = "nothing",
+        .taint = {.key = "k", .value = "", .effect = "NoExecute", .added_s = 1}};
+    struct bench b;
+    double from_us;
+
+    start(&b, 1000);
+    for (size_t i = 0; i < DRIVERS; i++)
+        driver(&b, i, claims);
+    for (size_t i = 0; i < PODS; i++)
+        sandbox_ran(&b, i);
+    from_us = cpu_us();
+    for (size_t i = 0; i < claims; i++) {
+        claim(&b, i);
+        claims_container(&b, i);
+    }
+    say("a claim's and its container's whole way, n claims", claims, cpu_us() - from_us,
+        (double)claims);
+    devicemgr_taints_told(b.mgr, b.now_ms);
+    beside_claims(&b, claims, "");
+    devicemgr_taint_rule(b.mgr, b.now_ms, "r", &rule);
+    run(&b);
+    beside_claims(&b, claims, ", NoExecute");
+    devicemgr_free(b.mgr);
+}
+
+static const struct part {
+    const char *name;
+    void (*run)(size_t size);
+    size_t sizes[3]; /* 0: no more */
+} PARTS[] = {
+    {"containers", build_up, {100, 1000, 10000}},
+    {"kubelet", beside_the_kubelets, {100, 1000, 10000}},
+    {"plugin", waiting_for_a_plugin, {100, 1000, 4000}}, /* CREATES_MAX is 4096 */
+    {"device", waiting_for_a_device, {100, 1000, 4000}},
+    {"large", large_resource, {1000, 10000, LARGE_DEVICES}},
+    {"choose", many_choose, {1000, 10000, LARGE_DEVICES}},
+    {"claims", with_claims, {100, 1000}},
+};
+
 int main(int argc, char **argv)
 {
     const size_t most = argc > 1 ? strtoul(argv[1], NULL, 10) : SIZE_MAX;
-    const size_t containers[] = {100, 1000, 10000};
-    const size_t creations[] = {100, 1000, 4000}; /* CREATES_MAX is 4096 */
-    const size_t devices[] = {1000, 10000, LARGE_DEVICES};
 
-    printf("%-52s %7s %12s\n", "", "n", "us an event");
-    for (size_t i = 0; i < 3 && containers[i] <= most; i++)
-        build_up(containers[i]);
-    for (size_t i = 0; i < 3 && containers[i] <= most; i++)
-        beside_the_kubelets(containers[i]);
-    for (size_t i = 0; i < 3 && creations[i] <= most; i++)
-        waiting_for_a_plugin(creations[i]);
-    for (size_t i = 0; i < 3 && creations[i] <= most; i++)
-        waiting_for_a_device(creations[i]);
-    for (size_t i = 0; i < 3 && devices[i] <= most; i++)
-        large_resource(devices[i]);
+    printf("%-56s %7s %12s\n", "", "n", "us an event");
+    for (size_t i = 0; i < sizeof PARTS / sizeof PARTS[0]; i++) {
+        for (size_t k = 0; k < 3 && PARTS[i].sizes[k] > 0; k++) {
+            if (PARTS[i].sizes[k] <= most && (argc < 3 || strcmp(argv[2], PARTS[i].name) == 0))
+                PARTS[i].run(PARTS[i].sizes[k]);
+        }
+    }
     return 0;
 }
