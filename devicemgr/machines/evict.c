@@ -194,12 +194,15 @@ static void look(struct evicts *evicts)
 {
     uint64_t now_ms = evicts->state->now_ms;
     struct eviction *eviction, *next;
+    struct evictable_looked looked;
 
     for (eviction = evicts->by_uid; eviction; eviction = eviction->hh.next) {
         eviction->found = false;
         eviction->clusters = eviction->clusters && eviction->adopted;
     }
-    evicts->stale = evictable_each(evicts->state, note, evicts);
+    looked = evictable_each(evicts->state, note, evicts);
+    evicts->stale = looked.stale;
+    evicts->looks += looked.claims;
     HASH_ITER(hh, evicts->by_uid, eviction, next) {
         if (!eviction->found && eviction->clusters && !evictable_all_known(evicts->state))
             continue; /* it may be for a taint that is not told yet */
@@ -223,13 +226,18 @@ static void forget_refusal(struct state *state, struct claim *claim)
         claim->refused_ms = 0;
 }
 
-/* What was never told is being asked for already, but for what was refused. */
-static void look_up(struct evicts *evicts, struct claim *claim)
+/* What was never told is being asked for already, but for what was refused. `tainted`: some device
+ * of its driver is, from here. */
+static void look_up(struct evicts *evicts, struct claim *claim, bool tainted)
 {
     struct state *state = evicts->state;
-    bool told = consumers_find(state->tainted.consumers, claim->uid);
-    bool refused = claim->refused_ms > 0 && !told;
+    bool told, refused;
 
+    if (!tainted && claim->refused_ms == 0 && claim->look_again_ms <= state->now_ms)
+        return;
+    evicts->looks++;
+    told = consumers_find(state->tainted.consumers, claim->uid);
+    refused = claim->refused_ms > 0 && !told;
     if (claim->look_again_ms <= state->now_ms && (refused || evictable_claim(state, claim))) {
         forget_refusal(state, claim);
         claim->look_again_ms = state->now_ms + CLAIM_LOOK_AGAIN_MS;
@@ -245,8 +253,14 @@ static void look_up_all(struct evicts *evicts)
     struct state *state = evicts->state;
 
     evicts->look_ms = UINT64_MAX;
-    for (struct claim *c = state->settings.cluster ? state->claims.by_key : NULL; c; c = c->hh.next)
-        look_up(evicts, c);
+    if (!state->settings.cluster)
+        return;
+    for (const struct claims_of *of = state->claims.by_driver; of; of = of->hh.next) {
+        bool tainted = tainted_any(state, of->driver);
+
+        for (struct claim *claim = of->first; claim; claim = claim->next)
+            look_up(evicts, claim, tainted);
+    }
 }
 
 /* ---- when ---- */

@@ -80,6 +80,7 @@ struct evicts {
     uint64_t asked_before; /* of them: by that one */
     uint64_t taken_back;   /* of pods that are there yet, likewise */
     uint64_t look_ms;      /* when who may use some claim is asked for again; UINT64_MAX: never */
+    uint64_t looks;        /* how often a claim was looked at; for tests */
     size_t stale;          /* holders of which nothing is known, at the last look */
     bool adopted;          /* what was asked for before this start is known */
 };

@@ -18,7 +18,7 @@ struct walk {
     const struct taint *taint;   /* as if this were all there is; NULL: those that are in force */
     void (*each)(void *user, const struct evictable *evictable);
     void *user;
-    size_t stale;
+    struct evictable_looked looked;
 };
 
 /* One that holds one device. */
@@ -98,7 +98,7 @@ static void look_at(struct holder *holder)
     holder->over = facts_pod_over(walk->state, holder->pod_uid);
     holder->unseen = pod && !pod->newest;
     if (holder->pod_uid[0] == '\0' || !pod)
-        walk->stale += !holder->over;
+        walk->looked.stale += !holder->over;
     else if (walk->taint && !holder->over)
         look_at_taint(holder, walk->taint);
     else if (!walk->taint)
@@ -289,6 +289,7 @@ static void look_at_claim(struct walk *walk, const struct claim *claim)
                             .consumers =
                                 consumers_find(walk->state->tainted.consumers, claim->uid)};
 
+    walk->looked.claims++;
     holder.untold = walk->state->settings.cluster && !holder.consumers;
     look_at_granted(&holder, claim, devices_of(claim));
     look_at_granted(&holder, claim, &claim->former);
@@ -300,11 +301,26 @@ static bool may_be_held(const struct claim *claim)
     return claim_state_kept(claim->state) && claim->state != CLAIM_OWED;
 }
 
+/* Whether any device of the driver may be meant. */
+static bool may_be_meant(const struct walk *walk, const char *driver)
+{
+    const struct state *state = walk->state;
+
+    if (walk->resource)
+        return strcmp(walk->resource, driver) == 0;
+    return tainted_any(state, driver) ||
+           cluster_taints_no_execute_of(&state->tainted.cluster, driver);
+}
+
 static void look_at_claims(struct walk *walk)
 {
-    for (const struct claim *claim = walk->state->claims.by_key; claim; claim = claim->hh.next) {
-        if (may_be_held(claim) && (!walk->resource || strcmp(walk->resource, claim->driver) == 0))
-            look_at_claim(walk, claim);
+    for (const struct claims_of *of = walk->state->claims.by_driver; of; of = of->hh.next) {
+        const struct claim *claim = may_be_meant(walk, of->driver) ? of->first : NULL;
+
+        for (; claim; claim = claim->next) {
+            if (may_be_held(claim))
+                look_at_claim(walk, claim);
+        }
     }
 }
 
@@ -337,6 +353,7 @@ static void look_at_lifted_claim(struct walk *walk, const struct claim *claim)
     struct holder holder = {
         .walk = walk, .consumers = consumers_find(walk->state->tainted.consumers, claim->uid)};
 
+    walk->looked.claims++;
     holder.untold = walk->state->settings.cluster && !holder.consumers;
     for (size_t i = 0; i < granted->len; i++) {
         const struct granted_device *device = &granted->v[i];
@@ -349,13 +366,29 @@ static void look_at_lifted_claim(struct walk *walk, const struct claim *claim)
     }
 }
 
+/* Whether any resource that may be lifted, or was, may be tainted. */
+static bool any_may_be_tainted(const struct state *state)
+{
+    for (size_t i = 0; i < state->settings.resources_len; i++) {
+        if (may_be_tainted(state, state->settings.resources[i].name))
+            return true;
+    }
+    for (const struct resource *r = state->resources; r; r = r->hh.next) {
+        if (may_be_tainted(state, r->name))
+            return true;
+    }
+    return false;
+}
+
 /* What is of a lifted resource is tainted as that is: who has a container with it has an allocation
  * of it, too, but not who is still to have one. */
 static void look_at_lifted(struct walk *walk)
 {
     const struct claims_of *of = claims_of(&walk->state->claims, LIFT_DRIVER);
 
-    for (const struct claim *claim = of ? of->first : NULL; claim; claim = claim->next) {
+    if (!of || !(walk->taint || any_may_be_tainted(walk->state)))
+        return;
+    for (const struct claim *claim = of->first; claim; claim = claim->next) {
         if (may_be_held(claim))
             look_at_lifted_claim(walk, claim);
     }
@@ -363,17 +396,18 @@ static void look_at_lifted(struct walk *walk)
 
 /* ---- all of them ---- */
 
-size_t evictable_each(const struct state *state,
-                      void (*each)(void *user, const struct evictable *evictable), void *user)
+struct evictable_looked evictable_each(const struct state *state,
+                                       void (*each)(void *user, const struct evictable *evictable),
+                                       void *user)
 {
     struct walk walk = {.state = state, .each = each, .user = user};
 
     if (!tainted_no_execute(&state->tainted, &state->orders))
-        return 0;
+        return walk.looked;
     look_at_plugins(&walk);
     look_at_claims(&walk);
     look_at_lifted(&walk);
-    return walk.stale;
+    return walk.looked;
 }
 
 bool evictable_all_known(const struct state *state)

@@ -36,10 +36,15 @@ struct evictable {
     uint64_t at_ms;
 };
 
-/* Calls `each` for every holder and taint that it does not tolerate for ever. How many holders are
- * stale: no pod of that uid, or sandbox, is known here. */
-size_t evictable_each(const struct state *state,
-                      void (*each)(void *user, const struct evictable *evictable), void *user);
+struct evictable_looked {
+    size_t stale;  /* holders: no pod of that uid, or sandbox, is known here */
+    size_t claims; /* that were looked at: of drivers that may have something tainted */
+};
+
+/* Calls `each` for every holder and taint that it does not tolerate for ever. */
+struct evictable_looked evictable_each(const struct state *state,
+                                       void (*each)(void *user, const struct evictable *evictable),
+                                       void *user);
 /* Whether all of that is known: with a cluster, and claims, only once it has told the taints of its
  * slices and its rules, and who may use each claim. */
 bool evictable_all_known(const struct state *state);

@@ -228,6 +228,30 @@ static bool is_any_or(const char *selected, const char *name)
     return !selected || strcmp(selected, name) == 0;
 }
 
+static bool any_no_execute(const struct tainted_slice *slice)
+{
+    size_t i = 0;
+
+    while (i < slice->taints_len && slice->taints[i].effect != TAINT_NO_EXECUTE)
+        i++;
+    return i < slice->taints_len;
+}
+
+bool cluster_taints_no_execute_of(const struct cluster_taints *table, const char *driver)
+{
+    if (table->no_execute == 0)
+        return false;
+    for (const struct tainted_slice *s = table->slices; s; s = s->hh.next) {
+        if (any_no_execute(s) && strcmp(s->driver, driver) == 0)
+            return true;
+    }
+    for (const struct taint_rule *r = table->rules; r; r = r->hh.next) {
+        if (!r->refused && r->taint.effect == TAINT_NO_EXECUTE && is_any_or(r->driver, driver))
+            return true;
+    }
+    return false;
+}
+
 bool cluster_taints_each(const struct cluster_taints *table, const char *driver, const char *pool,
                          const char *device, bool (*each)(void *user, const struct taint *taint),
                          void *user)

@@ -60,6 +60,9 @@ static inline bool cluster_taints_no_execute(const struct cluster_taints *table)
     return table->no_execute > 0;
 }
 
+/* Likewise on some device of this driver. */
+bool cluster_taints_no_execute_of(const struct cluster_taints *table, const char *driver);
+
 /* As devicemgr_slice_taints(). Of taints that are none, those beyond SLICE_TAINTS_MAX, and slices
  * beyond SLICES_MAX nothing is kept. */
 void cluster_taints_set_slice(struct cluster_taints *table, uint64_t now_ms, const char *uid,

@@ -733,7 +733,7 @@ static void beside_claims(struct bench *b, size_t claims, const char *what)
 
 static void with_claims(size_t claims)
 {
-    const struct devicemgr_taint_rule rule = {
+    struct devicemgr_taint_rule rule = {
         .name = "r",
         .driver = "d1.example.com",
         .pool = "p",
@@ -759,6 +759,10 @@ static void with_claims(size_t claims)
     devicemgr_taint_rule(b.mgr, b.now_ms, "r", &rule);
     run(&b);
     beside_claims(&b, claims, ", NoExecute");
+    rule.driver = NULL;
+    devicemgr_taint_rule(b.mgr, b.now_ms, "r", &rule);
+    run(&b);
+    beside_claims(&b, claims, ", of any");
     devicemgr_free(b.mgr);
 }
 

@@ -1,4 +1,5 @@
 /* devicemgr/machines/evict.c, rules/evictable.c, turn/evict.c: who goes for a taint, and when. */
+#include <inttypes.h>
 #include <stdio.h>
 
 #include "claims_world.h"
@@ -1488,6 +1489,43 @@ static void nobody_is_asked_for_of_a_claim_that_is_not_tainted(void **state)
     }
 }
 
+/* What is tainted of one driver costs claims of others nothing, whoever has tainted it. */
+static void claims_of_other_drivers_are_not_looked_at(void **state)
+{
+    const struct devicemgr_taint_rule of_all = {
+        .name = "all", .pool = "p", .device = "n1", .taint = {"k", "", "NoExecute", 0, 0}};
+    struct world *w = *state;
+    uint64_t *looks = &w->mgr->evicts.looks;
+    char uid[8];
+
+    tolerates_nothing(w);
+    driver_up(w, 3, OTHER_DRIVER);
+    for (uint64_t i = 0; i < 9; i++) {
+        snprintf(uid, sizeof uid, "n%" PRIu64, i);
+        prepare_of(w, 100 + i, OTHER_DRIVER, uid);
+        settle(w);
+        claim_answered(w, uid);
+        settle(w);
+    }
+    *looks = 0;
+    taint_of(w, DRIVER, "p/gpu-1");
+    settle(w);
+    *looks = 0;
+    devicemgr_run(w->mgr);
+    assert_int_equal(*looks, 2); /* who has claim "c"; whether that is to be asked again */
+    untaint_of(w, DRIVER, "p/gpu-1");
+    slice(w, "gpu-1", "NoExecute");
+    settle(w);
+    *looks = 0;
+    devicemgr_run(w->mgr);
+    assert_int_equal(*looks, 1);
+    devicemgr_taint_rule(w->mgr, w->now_ms, "r", &of_all);
+    devicemgr_run(w->mgr);
+    *looks = 0;
+    devicemgr_run(w->mgr);
+    assert_int_equal(*looks, 10);
+}
+
 /* Whatever came of the call that was under way. */
 static void so_it_is_of_one_that_was_sent(void **state)
 {
@@ -1923,6 +1961,7 @@ int main(void)
         TEST(so_it_is_of_one_that_was_sent, claim_setup),
         TEST(who_comes_to_a_claim_that_is_tainted_goes_as_well, claim_setup),
         TEST(nobody_is_asked_for_of_a_claim_that_is_not_tainted, claim_setup),
+        TEST(claims_of_other_drivers_are_not_looked_at, claim_setup),
         TEST(nobody_has_one_that_is_owed, claim_setup),
         TEST(what_the_cluster_does_not_know_tolerates_nothing, claim_setup),
         TEST(one_refusal_is_no_word, claim_setup),
