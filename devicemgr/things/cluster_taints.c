@@ -39,12 +39,14 @@ static void taint_fini(struct cluster_taint *taint)
 static void count(struct cluster_taints *table, const struct cluster_taint *taint)
 {
     table->taints++;
+    table->of_slices += taint->device != NULL;
     table->no_execute += taint->effect == TAINT_NO_EXECUTE;
 }
 
 static void uncount(struct cluster_taints *table, const struct cluster_taint *taint)
 {
     table->taints--;
+    table->of_slices -= taint->device != NULL;
     table->no_execute -= taint->effect == TAINT_NO_EXECUTE;
 }
 
@@ -208,10 +210,9 @@ static bool each_of_slices(const struct cluster_taints *table, const char *drive
                            const char *device, bool (*each)(void *user, const struct taint *taint),
                            void *user)
 {
-    int64_t newest = newest_of(table, driver, pool);
-
     for (const struct tainted_slice *s = table->slices; s; s = s->hh.next) {
-        if (s->generation != newest || !is_of_pool(s, driver, pool))
+        if (s->taints_len == 0 || !is_of_pool(s, driver, pool) ||
+            s->generation != newest_of(table, driver, pool))
             continue;
         for (size_t i = 0; i < s->taints_len; i++) {
             const struct taint taint = value_of(&s->taints[i], TAINT_BY_SLICE, "");
@@ -256,7 +257,7 @@ bool cluster_taints_each(const struct cluster_taints *table, const char *driver,
                          const char *device, bool (*each)(void *user, const struct taint *taint),
                          void *user)
 {
-    if (table->slices && !each_of_slices(table, driver, pool, device, each, user))
+    if (table->of_slices > 0 && !each_of_slices(table, driver, pool, device, each, user))
         return false;
     for (const struct taint_rule *r = table->rules; r; r = r->hh.next) {
         const struct taint taint = value_of(&r->taint, TAINT_BY_RULE, r->name);

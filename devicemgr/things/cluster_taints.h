@@ -45,7 +45,8 @@ struct cluster_taints {
     struct tainted_slice *slices; /* also those without any: they hide older ones of their pool */
     struct taint_rule *rules;
     size_t taints;     /* that may be in force: of all slices, and of rules that are followed; */
-    size_t no_execute; /* how many of those are NoExecute */
+    size_t of_slices;  /* how many of those are slices', */
+    size_t no_execute; /* and NoExecute */
 };
 
 void cluster_taints_fini(struct cluster_taints *table);

@@ -81,6 +81,25 @@ static void of_a_pool_the_newest_slices_count(void **state)
     assert_false(cluster_taints_any(&table));
 }
 
+/* Rules alone: slices, of which there are many, are not looked at. */
+static void slices_without_taints_are_none_to_look_at(void **state)
+{
+    struct cluster_taints table = {0};
+
+    (void)state;
+    cluster_taints_set_slice(&table, 1000, "s2", "d", "p", 2, NULL, 0);
+    cluster_taints_set_rule(&table, 1000, "r1",
+                            &(struct devicemgr_taint_rule){"of-d", "d", NULL, NULL, BAD});
+    assert_int_equal(table.of_slices, 0);
+    assert_string_equal(in_force(&table, "d", "p", "gpu-0", 9), "  bad of-d;");
+    slice(&table, "s1", "d", "p", 1, "old");
+    assert_int_equal(table.of_slices, 1);
+    assert_string_equal(in_force(&table, "d", "p", "gpu-0", 9), "  bad of-d;"); /* s2 hides it */
+    cluster_taints_drop_slice(&table, "s1");
+    assert_int_equal(table.of_slices, 0);
+    cluster_taints_fini(&table);
+}
+
 static void a_rule_is_for_what_it_names(void **state)
 {
     struct cluster_taints table = {0};
@@ -186,6 +205,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(of_a_pool_the_newest_slices_count),
+        cmocka_unit_test(slices_without_taints_are_none_to_look_at),
         cmocka_unit_test(a_rule_is_for_what_it_names),
         cmocka_unit_test(what_is_no_taint_is_not_kept),
         cmocka_unit_test(nothing_is_kept_beyond_the_bounds),
