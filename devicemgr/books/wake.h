@@ -50,8 +50,9 @@ struct wakes {
     size_t due_len;
     struct woken *woken;
     size_t woken_len;
-    uint64_t arrivals; /* of creates */
-    uint64_t looks;    /* how often a create was looked at; for tests */
+    uint64_t arrivals;     /* of creates */
+    uint64_t looks;        /* how often a create was looked at; for tests */
+    uint64_t device_looks; /* how often a device was, for those that choose */
 };
 
 /* All have left. */
@@ -83,6 +84,7 @@ void wake_set_due(struct wakes *wakes, struct waiter *waiter, uint64_t due_ms);
 uint64_t wakes_next_ms(const struct wakes *wakes);
 /* Takes those that were woken, in that order: their numbers, which the caller frees. */
 uint64_t *wakes_take(struct wakes *wakes, size_t *len);
+
 
 /* NULL: that create is over. */
 struct waiter *wakes_find(struct wakes *wakes, uint64_t number);

@@ -140,6 +140,7 @@ static void prepare(struct creates *creates, struct create *create, size_t index
 {
     struct allocations *table = &creates->state->allocations;
 
+    creates->state->wakes.device_looks += selected->looks;
     for (size_t i = 0; i < selected->checks.len; i++)
         checks_start(creates->checks, create->number,
                      allocations_mutable(table, selected->checks.v[i]));

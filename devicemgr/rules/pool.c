@@ -23,31 +23,66 @@ static bool is_own(const struct state *state, const struct wanted *wanted, const
     return own;
 }
 
+static bool pod_has_any(const struct state *state, const struct wanted *wanted)
+{
+    const struct allocation *a = allocations_of_pod(&state->allocations, wanted->demand->pod_uid);
+
+    while (a && strcmp(a->resource, wanted->want->resource) != 0)
+        a = a->pod_next;
+    return a;
+}
+
+/* Whether the first ones are as good as any: none is rather to be had for its place, for who has
+ * had it, or by the plugin's word. */
+static bool are_alike(const struct state *state, const struct wanted *wanted)
+{
+    const struct resource *resource = wanted->resource;
+
+    return !wanted->want->token && !pod_has_any(state, wanted) && resource->devices.on_nodes == 0 &&
+           wanted->want->preferred.len == 0 &&
+           (resource->builtin || !resource->endpoint.has_preference);
+}
+
+static void add(const struct state *state, const struct wanted *wanted, const struct device *device,
+                struct pool *pool)
+{
+    bool reused;
+
+    if (!holders_none(state, wanted, device->id, &reused) ||
+        (wanted->settings->dra && !is_own(state, wanted, device->id)))
+        return;
+    pool->free++;
+    if (!device->healthy)
+        return;
+    if (wanted->orders && kept_back_by(state, wanted, device->id)) {
+        ids_add(&pool->kept_back, device->id);
+        return;
+    }
+    if (wanted->tainted && tainted_for(state, wanted, device->id)) {
+        ids_add(&pool->tainted, device->id);
+        return;
+    }
+    pool->candidates[pool->len++] = (struct candidate){.device = device, .reused = reused};
+    pool->reused += reused;
+}
+
 struct pool pool_fill(const struct state *state, const struct wanted *wanted)
 {
     const struct devices *devices = &wanted->resource->devices;
-    struct pool pool = {.candidates = mem_alloc(devices->len, sizeof *pool.candidates)};
+    const size_t count = wanted->want->count;
+    size_t most = devices->len, healthy = devices->healthy;
+    struct pool pool = {0};
 
-    for (size_t i = 0; i < devices->len; i++) {
-        const struct device *device = &devices->items[i];
-        bool reused;
+    if (count < most && are_alike(state, wanted))
+        most = count;
+    pool.candidates = mem_alloc(most, sizeof *pool.candidates);
+    for (; pool.looks < devices->len && pool.len < most && (healthy > 0 || pool.free < count);
+         pool.looks++) {
+        const struct device *device = &devices->items[pool.looks];
 
-        if (!holders_none(state, wanted, device->id, &reused) ||
-            (wanted->settings->dra && !is_own(state, wanted, device->id)))
-            continue;
-        pool.free++;
-        if (!device->healthy)
-            continue;
-        if (wanted->orders && kept_back_by(state, wanted, device->id)) {
-            ids_add(&pool.kept_back, device->id);
-            continue;
-        }
-        if (wanted->tainted && tainted_for(state, wanted, device->id)) {
-            ids_add(&pool.tainted, device->id);
-            continue;
-        }
-        pool.candidates[pool.len++] = (struct candidate){.device = device, .reused = reused};
-        pool.reused += reused;
+        healthy -= device->healthy;
+        if (device->healthy || pool.free < count)
+            add(state, wanted, device, &pool);
     }
     return pool;
 }

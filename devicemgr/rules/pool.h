@@ -15,12 +15,14 @@ struct pool {
     struct candidate *candidates; /* the healthy ones, in natural order of ids */
     size_t len;
     size_t reused;
-    size_t free;          /* healthy or not */
+    size_t free;          /* healthy or not; of unhealthy ones only until there are enough */
+    size_t looks;         /* how many devices were looked at */
     struct ids kept_back; /* by the operator: healthy ones, which are not candidates; so are */
     struct ids tainted;
 };
 
-/* There is the resource. The caller gives it to pool_fini(). */
+/* There is the resource. Where the first that are free are to be chosen (choose.h), only as many as
+ * are asked for. The caller gives it to pool_fini(). */
 struct pool pool_fill(const struct state *state, const struct wanted *wanted);
 void pool_fini(struct pool *pool);
 

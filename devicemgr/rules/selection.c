@@ -99,6 +99,7 @@ static struct look choose(const struct state *state, const struct wanted *wanted
     if (look.step != LOOK_GO)
         return look;
     pool = pool_fill(state, wanted);
+    answer->looks = pool.looks;
     look = choose_from(state, wanted, &pool, answer);
     pool_fini(&pool);
     return look;

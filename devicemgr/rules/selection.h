@@ -31,6 +31,7 @@ struct selection_item {
     bool ask_plugin;      /* which of `available` it prefers, with all of `must_include` */
     struct ids available; /* in natural order */
     struct ids must_include;
+    size_t looks;          /* at devices, to choose among them */
     struct holders checks; /* of which the runtime is to say whether they run */
 };
 

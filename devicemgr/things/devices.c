@@ -126,8 +126,10 @@ static void update_in_place(struct devices *devices, uint64_t now_ms,
         }
         if (!nodes_equal(device, &nodes)) {
             devices->bytes -= devices_bytes_of(device->id, device->nodes_len);
+            devices->on_nodes -= device->nodes_len > 0;
             nodes_set(device, &nodes);
             devices->bytes += devices_bytes_of(device->id, device->nodes_len);
+            devices->on_nodes += device->nodes_len > 0;
             change->topology++;
         }
     }
@@ -195,6 +197,7 @@ static void build(struct devices *devices, const struct devices *old, uint64_t n
         nodes_take(&nodes, entry, change);
         nodes_set(device, &nodes);
         devices->bytes += devices_bytes_of(device->id, nodes.len);
+        devices->on_nodes += nodes.len > 0;
         device_carry_over(device, old, now_ms, &nodes, change);
         HASH_ADD_KEYPTR(hh, devices->by_id, device->id, strlen(device->id), device);
     }

@@ -26,6 +26,7 @@ struct devices {
     struct device *items; /* in natural order of ids */
     size_t len;
     size_t healthy;
+    size_t on_nodes;  /* those with topology */
     size_t bytes;     /* in memory: devices_bytes_of() of each */
     uint64_t changes; /* how many snapshots differed from the one before */
     uint64_t

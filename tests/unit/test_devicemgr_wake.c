@@ -310,6 +310,67 @@ static void time_wakes_those_whose_it_is(void **state)
     assert_null(w->mgr->state.wakes.lists);
 }
 
+/* How many devices were looked at since the last call, for those that choose. */
+static uint64_t device_looks(struct world *w)
+{
+    uint64_t *looks = &w->mgr->state.wakes.device_looks, since = *looks;
+
+    *looks = 0;
+    return since;
+}
+
+/* "g0 g1 ...", each with this behind it; the caller frees it. */
+static char *many_devices(size_t len, const char *behind)
+{
+    char *list = calloc(len, 16);
+
+    for (size_t i = 0; i < len; i++)
+        sprintf(list + strlen(list), "%sg%zu%s", i > 0 ? " " : "", i, behind);
+    return list;
+}
+
+static uint64_t gpus_by_annotation(struct world *w, const char *devices)
+{
+    w->settings.annotations = true;
+    w->settings.namespaces = (const char *const[]){"*"};
+    w->settings.namespaces_len = 1;
+    world_fresh_listed(w);
+    return gpus_up(w, devices);
+}
+
+static void who_chooses_looks_at_no_more_than_it_has_to(void **state)
+{
+    struct world *w = *state;
+    char *healthy = many_devices(MANY, ""), *unhealthy = many_devices(MANY, "!");
+    char *on_node = many_devices(MANY, "@1");
+    uint64_t gpu = gpus_by_annotation(w, healthy);
+
+    device_looks(w);
+    create_request(w, 11, "u1", "main", GPU "=2");
+    expect(w, "allocate g0,g1 *");
+    assert_int_equal(device_looks(w), 2);
+    create_request(w, 12, "u2", "main", GPU "=1"); /* behind those */
+    expect(w, "allocate g2 *");
+    assert_int_equal(device_looks(w), 3);
+    create_request(w, 13, "u1", "other", GPU "=1"); /* its pod has some, which it may be given */
+    expect(w, "allocate g3 *");
+    assert_int_equal(device_looks(w), MANY);
+    plugin_list(w, gpu, unhealthy);
+    ignore_all(w);
+    device_looks(w);
+    create_request(w, 14, "u4", "main", GPU "=2"); /* it is enough that it can be waited for */
+    expect_nothing(w);
+    assert_int_equal(device_looks(w), 4 + 2);
+    plugin_list(w, gpu, on_node);
+    ignore_all(w);
+    device_looks(w);
+    create_request(w, 15, "u5", "main", GPU "=1"); /* where they are counts */
+    assert_int_equal(device_looks(w), MANY);
+    free(healthy);
+    free(unhealthy);
+    free(on_node);
+}
+
 #define TEST(f) cmocka_unit_test_setup_teardown(f, world_setup, world_teardown)
 
 int main(void)
@@ -327,6 +388,7 @@ int main(void)
         TEST(the_end_of_a_container_is_looked_at_where_it_was),
         TEST(what_the_kubelet_holds_is_looked_at_where_it_changed),
         TEST(time_wakes_those_whose_it_is),
+        TEST(who_chooses_looks_at_no_more_than_it_has_to),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
