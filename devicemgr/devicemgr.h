@@ -134,8 +134,8 @@ void devicemgr_set_settings(struct devicemgr *mgr, uint64_t now_ms,
 /* No port is called. Accepts NULL. */
 void devicemgr_free(struct devicemgr *mgr);
 
-/* Carries out what earlier events asked for. Ports may send further events; those are carried out
- * too. A call from inside a port returns at once: the outer one goes on. */
+/* Carries out what earlier events asked for, and what ports send meanwhile; what takes long it may
+ * leave to the next call, due at once. A call from inside a port returns: the outer one goes on. */
 void devicemgr_run(struct devicemgr *mgr);
 
 /* When devicemgr_tick() is due at the latest; UINT64_MAX: never. Changes with any event. */

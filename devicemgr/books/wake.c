@@ -272,6 +272,18 @@ uint64_t *wakes_take(struct wakes *wakes, size_t *len)
     return numbers;
 }
 
+void wakes_put_back(struct wakes *wakes, const uint64_t *numbers, size_t len)
+{
+    for (size_t i = 0; i < len; i++) {
+        struct waiter *waiter = wakes_find(wakes, numbers[i]);
+
+        if (!waiter)
+            continue;
+        waiter->woken = false;
+        wake_one(wakes, waiter);
+    }
+}
+
 struct waiter *wakes_find(struct wakes *wakes, uint64_t number)
 {
     struct waiter *waiter;

@@ -85,6 +85,8 @@ uint64_t wakes_next_ms(const struct wakes *wakes);
 /* Takes those that were woken, in that order: their numbers, which the caller frees. */
 uint64_t *wakes_take(struct wakes *wakes, size_t *len);
 
+/* Those of them that were not looked at after all. */
+void wakes_put_back(struct wakes *wakes, const uint64_t *numbers, size_t len);
 
 /* NULL: that create is over. */
 struct waiter *wakes_find(struct wakes *wakes, uint64_t number);

@@ -30,6 +30,9 @@
 #define OPTIONS_BYTES_MAX (64 * (size_t)1024 * 1024)
 /* Creates pending or forwarded at once: a node runs at most some hundred pods. */
 #define CREATES_MAX 4096
+/* Devices that are looked at in one turn for creates that choose, but for the last one of them,
+ * which may look at all of a resource: 20 ms, of the loop that everything else waits for. */
+#define TURN_DEVICE_LOOKS_MAX 200000
 /* What an operator may have set at once, 600 bytes each at most without its id, and the operator's
  * own words of it. */
 #define ORDERS_MAX 4096

@@ -11,6 +11,7 @@
 #include "devicemgr/machines/enroll.h"
 #include "devicemgr/machines/listed.h"
 #include "devicemgr/machines/plugin.h"
+#include "devicemgr/things/limits.h"
 #include "devicemgr/things/moment.h"
 
 struct devicemgr *devicemgr_new(const struct devicemgr_settings *settings,
@@ -107,18 +108,24 @@ static void hand_out(struct devicemgr *mgr)
 
 /* ---- what is to be done ---- */
 
-static void advance_woken(struct devicemgr *mgr)
+/* False: some are left for the next turn, since those before took long enough for one. */
+static bool advance_woken(struct devicemgr *mgr)
 {
-    size_t len;
-    uint64_t *numbers = wakes_take(&mgr->state.wakes, &len);
+    struct wakes *wakes = &mgr->state.wakes;
+    const uint64_t looks_max =
+        mgr->state.draining ? UINT64_MAX : wakes->device_looks + TURN_DEVICE_LOOKS_MAX;
+    size_t len, i;
+    uint64_t *numbers = wakes_take(wakes, &len);
 
-    for (size_t i = 0; i < len; i++) {
+    for (i = 0; i < len && wakes->device_looks < looks_max; i++) {
         const struct demand *passes = creates_advance(&mgr->creates, numbers[i]);
 
         if (passes)
             adopt_created(&mgr->state, passes->sandbox_id, passes->pod_uid, passes->container);
     }
+    wakes_put_back(wakes, numbers + i, len - i);
     free(numbers);
+    return i == len;
 }
 
 static void begin_commit(struct devicemgr *mgr)
@@ -149,6 +156,7 @@ void devicemgr_run(struct devicemgr *mgr)
     if (mgr->running)
         return;
     mgr->running = true;
+    mgr->left = false;
     tasks_asked(&mgr->tasks);
     for (;;) {
         if (!turn_ends_nobody(mgr))
@@ -159,8 +167,10 @@ void devicemgr_run(struct devicemgr *mgr)
             ledger_tell_changes(state);
         if (state->now_ms >= state->showing.all_ms)
             advertise_pass(state);
+        if (mgr->left)
+            break;
         if (state->wakes.woken_len > 0) {
-            advance_woken(mgr);
+            mgr->left = !advance_woken(mgr);
         } else if (checkpoint_ready(&state->checkpoint, &state->dirty)) {
             begin_commit(mgr);
         } else if (unchecked) {
@@ -187,7 +197,7 @@ uint64_t devicemgr_next_ms(const struct devicemgr *mgr)
                                enroll_next_ms(state),          tasks_next_ms(&mgr->tasks),
                                ends_next_ms(&mgr->ends),       tainted_next_ms(state),
                                evicts_next_ms(&mgr->evicts),   shutdowns_next_ms(&mgr->shutdowns)};
-    uint64_t next_ms = UINT64_MAX;
+    uint64_t next_ms = mgr->left ? state->now_ms : UINT64_MAX;
 
     for (size_t i = 0; i < sizeof due_ms / sizeof due_ms[0]; i++)
         next_ms = earlier(next_ms, due_ms[i]);

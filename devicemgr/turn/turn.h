@@ -34,6 +34,7 @@ struct devicemgr {
     const struct devicemgr_ports *ports;
     void *user;
     bool running; /* inside devicemgr_run() */
+    bool left;    /* creates that are woken are left to the next one */
 };
 
 /* A create names CDI devices: whether it is refused as they are of claims, for a taint or who has

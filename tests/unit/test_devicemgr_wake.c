@@ -371,6 +371,40 @@ static void who_chooses_looks_at_no_more_than_it_has_to(void **state)
     free(on_node);
 }
 
+/* Between them the loop has all else to do. */
+static void many_that_choose_among_many_take_turns(void **state)
+{
+    const size_t devices = 4 * MANY, waits = TURN_DEVICE_LOOKS_MAX / devices + 2;
+    struct world *w = *state;
+    char *healthy = many_devices(devices, "@0"), *unhealthy = many_devices(devices, "@0!");
+    char uid[16], line[64];
+    uint64_t gpu = gpus_by_annotation(w, healthy);
+
+    plugin_list(w, gpu, unhealthy);
+    for (unsigned i = 0; i < waits; i++) {
+        snprintf(uid, sizeof uid, "u%u", i);
+        create_request(w, 1000 + i, uid, "main", GPU "=1");
+    }
+    ignore_all(w);
+    device_looks(w);
+    plugin_list(w, gpu, healthy);
+    assert_int_equal(device_looks(w),
+                     TURN_DEVICE_LOOKS_MAX + devices - TURN_DEVICE_LOOKS_MAX % devices);
+    for (unsigned i = 0; i + 1 < waits; i++) {
+        snprintf(line, sizeof line, "allocate g%u *", i);
+        expect(w, line);
+    }
+    expect_nothing(w);
+    assert_int_equal(devicemgr_next_ms(w->mgr), w->now_ms);
+    devicemgr_run(w->mgr);
+    snprintf(line, sizeof line, "allocate g%zu *", waits - 1);
+    expect(w, line);
+    expect_nothing(w);
+    assert_true(devicemgr_next_ms(w->mgr) > w->now_ms);
+    free(healthy);
+    free(unhealthy);
+}
+
 #define TEST(f) cmocka_unit_test_setup_teardown(f, world_setup, world_teardown)
 
 int main(void)
@@ -389,6 +423,7 @@ int main(void)
         TEST(what_the_kubelet_holds_is_looked_at_where_it_changed),
         TEST(time_wakes_those_whose_it_is),
         TEST(who_chooses_looks_at_no_more_than_it_has_to),
+        TEST(many_that_choose_among_many_take_turns),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
