@@ -270,6 +270,9 @@ void task_users_renew(struct tasks *tasks, struct task *task);
  * the end: it was away for too long, or has failed; it could not be stored; or an earlier process
  * has ended. The kubelet takes it for prepared. */
 void task_users_renew_claim(struct tasks *tasks, struct claim *claim);
+/* Whether its time begins anew when it is over and the driver is there, as where what is owed fails
+ * before it: we have asked for that ourselves, it is to be done still, and nobody waits behind. */
+bool task_users_wait_on(const struct claimant *claimant);
 /* That it is sent could not be stored: if we have asked for that ourselves, we do so again when
  * something could be. */
 void task_users_give_up(struct tasks *tasks, struct task *task);

@@ -102,10 +102,19 @@ static bool may_be_unprepared(const struct claim *claim)
            (claim->state == CLAIM_SENT && !claim_is_lost(claim));
 }
 
+static bool is_to_be_renewed(const struct claim *claim)
+{
+    return may_be_unprepared(claim) && !claim->moved && task_users_have(claim);
+}
+
+bool task_users_wait_on(const struct claimant *claimant)
+{
+    return claimant->number == 0 && !claimant->next && is_to_be_renewed(claimant->task->claim);
+}
+
 void task_users_renew_claim(struct tasks *tasks, struct claim *claim)
 {
-    if (may_be_unprepared(claim) && !claim->moved && !task_find(tasks, claim) &&
-        task_users_have(claim))
+    if (is_to_be_renewed(claim) && !task_find(tasks, claim))
         claimant_add(tasks, task_ensure(tasks, claim), TASK_PREPARE, 0);
 }
 

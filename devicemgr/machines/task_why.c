@@ -108,6 +108,11 @@ void task_expire(struct tasks *tasks, struct task *task)
 
         if (tasks->state->now_ms < task_limit_ms(tasks, claimant))
             continue;
+        if (!tasks->state->draining && !is_away(tasks, task->claim) &&
+            task_users_wait_on(claimant)) {
+            claimant->since_ms = tasks->state->now_ms;
+            continue;
+        }
         refusal = task_why(tasks, claimant, &words);
         task_refuse(tasks, claimant->number, &refusal);
         claimant_free(tasks, claimant);

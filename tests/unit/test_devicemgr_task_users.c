@@ -538,6 +538,71 @@ static void or_cannot_be_stored_as_it_is_asked_to(void **state)
     expect_nothing(w);
 }
 
+/* Claim c2 is owed, and its driver fails that, in the way of c1, which is to be prepared anew for
+ * pod u1. */
+static void c1_waits_behind_owed(struct world *w)
+{
+    slice_is(w, "p", "gpu-1");
+    driver_up(w, 1, DRIVER);
+    claim_prepared(w, 4, "c2", "gpu-1");
+    claim_prepared(w, 5, "c1", "gpu-0");
+    pass(w, CLAIM_USER_COMES_MS);
+    driver_lost(w, 1, "closed");
+    unprepare(w, 6, "c2");
+    expect_stored(w, "commit claim c2 *");
+    expect(w, "claim 6 done");
+    driver_connected(w, 1);
+    expect(w, "unprepare c2 *");
+    claim_failed(w, 2, "busy");
+    unprepare(w, 7, "c1");
+    expect_stored(w, "commit claim c1 *");
+    expect(w, "unprepare c1 *");
+    assert_false(create_with(w, "u1", "main", "example.com/dev=gpu-0"));
+    expect_stored(w, "commit claim c1 *");
+    claim_unprepared(w);
+    expect_with(w, "claim 7 refused 14", "container \"main\" of pod ns/u1", NULL);
+    expect_stored(w, "commit claim c1 *");
+    expect_nothing(w);
+}
+
+/* As long as that takes. */
+static void or_that_is_behind_what_is_owed(void **state)
+{
+    struct world *w = *state;
+
+    c1_waits_behind_owed(w);
+    for (uint64_t waited_ms = 0; waited_ms < 3 * CLAIM_HOLD_MS; waited_ms += OWED_RETRY_MS_MAX) {
+        pass(w, OWED_RETRY_MS_MAX);
+        expect(w, "unprepare c2 *");
+        claim_failed(w, 2, "busy");
+        expect_nothing(w);
+    }
+    pass(w, OWED_RETRY_MS_MAX);
+    expect(w, "unprepare c2 *");
+    claim_unprepared(w);
+    expect_stored(w, "commit -claim c2 *");
+    expect(w, "prepare c1 *"); /* that it is sent is stored */
+    claim_answered(w, "gpu-0");
+    expect_stored(w, "commit claim c1 *");
+    expect_nothing(w);
+}
+
+static void but_in_nobodys_way_behind_it(void **state)
+{
+    struct world *w = *state;
+
+    c1_waits_behind_owed(w);
+    sandbox_stopped(w, "s-u1");
+    expect_stored(w, "commit claim c1 *");
+    pass(w, CLAIM_HOLD_MS - 1);
+    unprepare(w, 8, "c1");
+    expect(w, "unprepare c2 *");
+    expect_nothing(w);
+    pass(w, 1);
+    expect_stored(w, "commit claim c1 *");
+    expect(w, "unprepare c1 *");
+}
+
 /* So does one that comes when that is over: its kubelet has the claim prepared until it has asked
  * once more, which it does not behind who comes. */
 static void so_does_one_that_comes_just_behind(void **state)
@@ -758,6 +823,8 @@ int main(void)
         CLAIMS_TEST(so_does_one_whose_driver_is_away_for_long),
         CLAIMS_TEST(or_goes_as_it_does_so),
         CLAIMS_TEST(or_cannot_be_stored_as_it_is_asked_to),
+        CLAIMS_TEST(or_that_is_behind_what_is_owed),
+        CLAIMS_TEST(but_in_nobodys_way_behind_it),
         CLAIMS_TEST(so_does_one_that_comes_just_behind),
         CLAIMS_TEST(but_not_for_ever_if_it_ends_each_time),
         CLAIMS_TEST(but_none_that_has_ended_by_then),
