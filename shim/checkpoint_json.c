@@ -233,6 +233,7 @@ static void put_ending(json_t *one, const ProtobufCMessage *message)
                    row->order_own_grace ? json_null() : json_value_number(row->order_grace_ms));
     json_value_set(one, "unaskedMs", json_value_number(row->unasked_ms));
     json_value_set(one, "unaskedSinceMs", json_value_number(row->unasked_since_ms));
+    json_value_set(one, "sidecars", json_value_texts(row->sidecars, row->n_sidecars));
 }
 
 /* ---- all of them ---- */

@@ -52,6 +52,8 @@ uint8_t *record_of_ending(const struct ending *ending, const char *boot_id, size
     row.unasked_ms = ending->unasked_ms;
     row.unasked_since_ms = ending->unasked_since_ms;
     put_order(ending, &row);
+    row.sidecars = ending->sidecars.v;
+    row.n_sidecars = ending->sidecars.len;
     row.asks = all;
     for (const struct ending_ask *ask = ending->asks; ask; ask = ask->next) {
         ask_of(ask, &asks[row.n_asks]);
@@ -68,11 +70,15 @@ static bool row_valid(const struct endings *endings, const Checkpoint__V1__Endin
 
     if (strcmp(row->pod_uid, record->key[0]) != 0 || row->pod_uid[0] == '\0' ||
         !ending_state_find(row->state, state) || *state == ENDING_GONE || row->n_asks == 0 ||
-        row->n_asks > ENDING_ASKS_MAX || endings_find(endings, row->pod_uid) ||
-        endings_len(endings) >= ENDINGS_MAX)
+        row->n_asks > ENDING_ASKS_MAX || row->n_sidecars > SIDECARS_MAX ||
+        endings_find(endings, row->pod_uid) || endings_len(endings) >= ENDINGS_MAX)
         return false;
     for (size_t i = 0; i < row->n_asks; i++) {
         if (!end_asker_find(row->asks[i]->asker, &asker) || !utf8_is_text(row->asks[i]->why))
+            return false;
+    }
+    for (size_t i = 0; i < row->n_sidecars; i++) {
+        if (!utf8_is_text(row->sidecars[i]))
             return false;
     }
     return utf8_is_text(row->pod_uid) && utf8_is_text(row->namespace_) && utf8_is_text(row->name);
@@ -126,6 +132,7 @@ int record_restore_ending(struct endings *endings, uint64_t now_ms, const char *
             ending->unasked_ms = row->unasked_ms;
             ending->unasked_since_ms = earlier(row->unasked_since_ms, now_ms);
         }
+        ending_set_sidecars(ending, row->sidecars, row->n_sidecars);
         ending->stored = true;
         result = 0;
     }

@@ -164,12 +164,23 @@ static uint64_t pod_grace_ms(const struct devicemgr_container *container)
     return END_POD_GRACE_MS;
 }
 
+/* They are kept, also in its row: the next process knows them before the cluster has told. */
+static void note_sidecars(struct state *state, struct ending *ending)
+{
+    const struct ids *names =
+        sidecars_find(&state->sidecars, pods_find(&state->pods, ending->pod_uid));
+
+    if (!names || ids_equal(names, &ending->sidecars))
+        return;
+    ending_set_sidecars(ending, names->v, names->len);
+    dirty_touch_ending(state, ending, true);
+}
+
 /* Whoever has asked since the time was set may have shortened it, for all that is being stopped. */
 static void stop_container(struct ends *ends, struct ending *ending,
                            const struct devicemgr_container *container)
 {
     struct state *state = ends->state;
-    const struct pod *pod = pods_find(&state->pods, ending->pod_uid);
     struct end_stop *stop;
 
     if (ending->due_ms == 0) {
@@ -178,8 +189,9 @@ static void stop_container(struct ends *ends, struct ending *ending,
     } else {
         end_stop_sooner(ends, ending);
     }
+    note_sidecars(state, ending);
     stop = add_stop(ends, container->id, ending->pod_uid,
-                    sidecars_turn(&state->sidecars, pod, container->name));
+                    sidecars_turn(&ending->sidecars, container->name));
     if (stop->turn == 0)
         send_stop(ends, stop, ending->due_ms);
 }

@@ -42,8 +42,8 @@
 #pragma GCC poison drivers_add_elsewhere drivers_add_instance drivers_remove drivers_set_why
 #pragma GCC poison end_evict_cancel end_evict_order end_stop_sooner
 #pragma GCC poison ending_ask ending_drop_ask ending_set_due ending_set_left ending_set_pod_grace
-#pragma GCC poison ending_set_restored ending_set_seen ending_set_state ending_set_static
-#pragma GCC poison endings_remove
+#pragma GCC poison ending_set_restored ending_set_seen ending_set_sidecars ending_set_state
+#pragma GCC poison ending_set_static endings_remove
 #pragma GCC poison endpoint_dial endpoint_fini endpoint_forget_registration endpoint_move
 #pragma GCC poison endpoint_put_off endpoint_restore endpoint_set_disconnected endpoint_set_options
 #pragma GCC poison endpoint_set_registration endpoint_set_state endpoint_set_stop_stored

@@ -84,6 +84,7 @@ void endings_remove(struct endings *table, struct ending *ending)
     free(ending->pod_uid);
     free(ending->pod_namespace);
     free(ending->pod_name);
+    ids_fini(&ending->sidecars);
     free(ending);
 }
 
@@ -151,6 +152,12 @@ void ending_set_seen(struct ending *ending)
 void ending_set_due(struct ending *ending, uint64_t due_ms)
 {
     ending->due_ms = earlier(moment_or_never(ending->due_ms), due_ms);
+}
+
+void ending_set_sidecars(struct ending *ending, char *const *names, size_t names_len)
+{
+    ids_fini(&ending->sidecars);
+    ids_copy(&ending->sidecars, names, names_len);
 }
 
 /* ---- who asks ---- */

@@ -29,6 +29,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "devicemgr/things/ids.h"
 #include "devicemgr/things/mem.h"
 
 /* Of a grace: the pod's own. */
@@ -90,6 +91,7 @@ struct ending {
     /* EVICTING: how long nobody could be asked to, before this moment; nor can since then, 0:
      * somebody can. */
     uint64_t unasked_ms, unasked_since_ms;
+    struct ids sidecars; /* STOPPING: as they were known last; none: they were not */
     UT_hash_handle hh;
 };
 
@@ -131,6 +133,7 @@ void ending_set_pod_grace(struct ending *ending, uint64_t pod_grace_ms);
 void ending_set_seen(struct ending *ending);
 /* It kills then at the latest. Never later than before. */
 void ending_set_due(struct ending *ending, uint64_t due_ms);
+void ending_set_sidecars(struct ending *ending, char *const *names, size_t names_len);
 
 /* NULL: it asks for nothing. */
 const struct ending_ask *ending_find_ask(const struct ending *ending, enum end_asker asker,

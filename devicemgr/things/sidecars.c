@@ -57,13 +57,18 @@ static const struct pod_sidecars *find(const struct sidecars *table, const struc
     return one;
 }
 
-size_t sidecars_turn(const struct sidecars *table, const struct pod *pod, const char *container)
+const struct ids *sidecars_find(const struct sidecars *table, const struct pod *pod)
 {
     const struct pod_sidecars *one = find(table, pod);
 
-    for (size_t i = 0; one && i < one->names.len; i++) {
-        if (strcmp(one->names.v[i], container) == 0)
-            return one->names.len - i;
+    return one ? &one->names : NULL;
+}
+
+size_t sidecars_turn(const struct ids *names, const char *container)
+{
+    for (size_t i = 0; i < names->len; i++) {
+        if (strcmp(names->v[i], container) == 0)
+            return names->len - i;
     }
     return 0;
 }

@@ -31,8 +31,10 @@ struct sidecars {
 void sidecars_fini(struct sidecars *table);
 /* devicemgr_sidecars() */
 void sidecars_set(struct sidecars *table, const struct devicemgr_sidecars *is);
-/* The turn of this container of the pod when it is stopped: 0 is the first one's, of what is no
- * sidecar, or not known as one. */
-size_t sidecars_turn(const struct sidecars *table, const struct pod *pod, const char *container);
+/* Those of the pod; NULL: none is known. */
+const struct ids *sidecars_find(const struct sidecars *table, const struct pod *pod);
+/* The turn of this container when its pod, which has those, is stopped: 0 is the first one's, of
+ * what is no sidecar, or not known as one. */
+size_t sidecars_turn(const struct ids *names, const char *container);
 
 #endif

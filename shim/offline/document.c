@@ -324,21 +324,21 @@ static int read_asks(const struct reading *at, const json_t *list, Checkpoint__V
     return 0;
 }
 
-/* Earlier releases wrote none of the last four. */
+/* Earlier releases wrote none of the last five. */
 static int read_ending(const struct reading *at, json_t *value)
 {
     Checkpoint__V1__Ending row = CHECKPOINT__V1__ENDING__INIT;
     Checkpoint__V1__EndingAsk *asks;
-    const json_t *name_space, *name, *list, *boot, *order = NULL;
+    const json_t *name_space, *name, *list, *boot, *order = NULL, *sidecars = NULL;
     json_int_t asked, due, unasked = 0, unasked_since = 0;
     int is_static, earlier_boot = 0, rc;
 
-    if (reading_unpack(at, value,
-                       "{s:s, s:o, s:o, s:s, s:o, s:o, s:I, s:I, s:b, s?b, s?o, s?I, s?I}", "uid",
-                       &row.pod_uid, "namespace", &name_space, "name", &name, "state", &row.state,
-                       "asks", &list, "boot", &boot, "askedMs", &asked, "dueMs", &due, "static",
-                       &is_static, "earlierBoot", &earlier_boot, "orderGraceMs", &order,
-                       "unaskedMs", &unasked, "unaskedSinceMs", &unasked_since) < 0 ||
+    if (reading_unpack(
+            at, value, "{s:s, s:o, s:o, s:s, s:o, s:o, s:I, s:I, s:b, s?b, s?o, s?I, s?I, s?o}",
+            "uid", &row.pod_uid, "namespace", &name_space, "name", &name, "state", &row.state,
+            "asks", &list, "boot", &boot, "askedMs", &asked, "dueMs", &due, "static", &is_static,
+            "earlierBoot", &earlier_boot, "orderGraceMs", &order, "unaskedMs", &unasked,
+            "unaskedSinceMs", &unasked_since, "sidecars", &sidecars) < 0 ||
         (order && read_grace(at, order, "orderGraceMs is neither a number from 0 on nor null",
                              &row.order_own_grace, &row.order_grace_ms) < 0) ||
         reading_text_or_empty(at, name_space, "namespace", &row.namespace_) < 0 ||
@@ -351,6 +351,8 @@ static int read_ending(const struct reading *at, json_t *value)
         return -1;
     if (!json_is_array(list))
         return reading_wrong(at, "asks is no list");
+    if (sidecars && reading_texts_of(at, sidecars, "sidecars", &row.sidecars, &row.n_sidecars) < 0)
+        return -1;
     row.asked_ms = (uint64_t)asked;
     row.due_ms = (uint64_t)due;
     row.static_pod = is_static;
@@ -362,6 +364,7 @@ static int read_ending(const struct reading *at, json_t *value)
     rc = read_asks(at, list, asks, &row);
     if (rc == 0)
         reading_add_row(at, DEVICEMGR_RECORD_ENDING, row.pod_uid, "", "", &row.base);
+    free(row.sidecars);
     free(row.asks);
     free(asks);
     return rc;

@@ -63,6 +63,7 @@ static void bad(const struct row *row)
 
 static void what_breaks_a_rule_changes_nothing(void **state)
 {
+    char *sidecars[SIDECARS_MAX + 1];
     struct row row;
 
     (void)state;
@@ -83,6 +84,11 @@ static void what_breaks_a_rule_changes_nothing(void **state)
     BREAKS(row.key = row.ending.pod_uid = (char *)BAD);
     BREAKS(row.ending.namespace_ = (char *)BAD);
     BREAKS(row.ending.name = (char *)BAD);
+    for (size_t i = 0; i <= SIDECARS_MAX; i++)
+        sidecars[i] = (char *)"proxy";
+    BREAKS(row.ending.sidecars = sidecars; row.ending.n_sidecars = SIDECARS_MAX + 1);
+    sidecars[1] = (char *)BAD;
+    BREAKS(row.ending.sidecars = sidecars; row.ending.n_sidecars = 2);
 #undef BREAKS
 }
 

@@ -28,7 +28,9 @@ static size_t turn(const char *uid, const char *pod_namespace, bool static_pod,
                             .name = (char *)"web",
                             .static_pod = static_pod};
 
-    return sidecars_turn(&table, &pod, container);
+    const struct ids *names = sidecars_find(&table, &pod);
+
+    return names ? sidecars_turn(names, container) : 0;
 }
 
 static int teardown(void **state)

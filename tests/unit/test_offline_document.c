@@ -80,13 +80,13 @@ static const char TEXT[] =
     "   \"orLess\": true, \"here\": false, \"why\": null, \"atSeconds\": 0, \"told\": false}],"
     "  \"boot\": \"a-boot\", \"askedMs\": 5, \"dueMs\": 0, \"static\": true,"
     "  \"earlierBoot\": true, \"orderGraceMs\": 0, \"unaskedMs\": 8,"
-    "  \"unaskedSinceMs\": 9},"
+    "  \"unaskedSinceMs\": 9, \"sidecars\": [\"proxy\"]},"
     "  {\"uid\": \"q\", \"namespace\": null, \"name\": null, \"state\": \"evicted\","
     "   \"asks\": [{\"asker\": \"shutdown\", \"token\": 0, \"askedMs\": 0, \"graceMs\": 9,"
     "    \"orLess\": false, \"here\": false, \"why\": null, \"atSeconds\": 0, \"told\": false}],"
     "   \"boot\": null, \"askedMs\": 0, \"dueMs\": 0, \"static\": false,"
     "   \"earlierBoot\": false, \"orderGraceMs\": null, \"unaskedMs\": 0,"
-    "   \"unaskedSinceMs\": 0}]}";
+    "   \"unaskedSinceMs\": 0, \"sidecars\": []}]}";
 #define ROWS 15
 
 struct fixture {
@@ -155,6 +155,7 @@ static const struct later {
              {"asks", "orderGraceMs", "0"},
              {"asks", "unaskedMs", "0"},
              {"asks", "unaskedSinceMs", "0"},
+             {"asks", "sidecars", "[]"},
              {"pod", "podUid", "null"},
              {"pod", "former", "false"},
              {"users", "lapsed", "[]"},
