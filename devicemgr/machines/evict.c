@@ -219,13 +219,6 @@ static void look(struct evicts *evicts)
 
 /* ---- who may use a claim ---- */
 
-/* One refusal of long ago was by an API server that had just started, as the next may be. */
-static void forget_refusal(struct state *state, struct claim *claim)
-{
-    if (later_by(claim->look_again_ms, CLAIM_LOOK_AGAIN_MS) <= state->now_ms)
-        claim->refused_ms = 0;
-}
-
 /* What was never told is being asked for already, but for what was refused. `tainted`: some device
  * of its driver is, from here. */
 static void look_up(struct evicts *evicts, struct claim *claim, bool tainted)
@@ -239,7 +232,6 @@ static void look_up(struct evicts *evicts, struct claim *claim, bool tainted)
     told = consumers_find(state->tainted.consumers, claim->uid);
     refused = claim->refused_ms > 0 && !told;
     if (claim->look_again_ms <= state->now_ms && (refused || evictable_claim(state, claim))) {
-        forget_refusal(state, claim);
         claim->look_again_ms = state->now_ms + CLAIM_LOOK_AGAIN_MS;
         if (told || refused)
             action_push(&state->actions, ACTION_CLAIM_LOOK, 0)->claim = action_claim(claim);
@@ -261,6 +253,11 @@ static void look_up_all(struct evicts *evicts)
         for (struct claim *claim = of->first; claim; claim = claim->next)
             look_up(evicts, claim, tainted);
     }
+}
+
+void evicts_look_at(struct evicts *evicts, uint64_t at_ms)
+{
+    evicts->look_ms = earlier(evicts->look_ms, at_ms);
 }
 
 /* ---- when ---- */
@@ -332,13 +329,12 @@ void evicts_review(struct evicts *evicts)
         return;
     if (!evicts->adopted)
         adopt(evicts);
-    if (!evicts->by_uid && !tainted_no_execute(&state->tainted, &state->orders)) {
+    if (evicts->by_uid || tainted_no_execute(&state->tainted, &state->orders))
+        look(evicts);
+    else
         evicts->stale = 0;
-        return;
-    }
-    look(evicts);
     look_up_all(evicts);
-    if (may_ask(state))
+    if (evicts->by_uid && may_ask(state))
         ask_for_due(evicts);
 }
 

@@ -86,18 +86,21 @@ struct evicts {
 };
 
 void evicts_fini(struct evicts *evicts);
-/* Finds out who is to go now: after events and ticks, unless nothing is NoExecute, nor was. */
+/* Finds out who is to go now: after events and ticks, unless nothing is NoExecute, nor was, and
+ * nobody who may use a claim is to be asked for again. */
 void evicts_review(struct evicts *evicts);
 static inline bool evicts_quiet(const struct evicts *evicts)
 {
     const struct state *state = evicts->state;
 
     return evicts->adopted && !evicts->by_uid && evicts->stale == 0 &&
-           !tainted_no_execute(&state->tainted, &state->orders);
+           evicts->look_ms == UINT64_MAX && !tainted_no_execute(&state->tainted, &state->orders);
 }
 /* Taints of the cluster may be others by now: for whoever was asked for it is to be known anew that
  * it is so still. */
 void evicts_doubt(struct evicts *evicts);
+/* Who may use some claim is asked for again at that time: the cluster has refused to tell it. */
+void evicts_look_at(struct evicts *evicts, uint64_t at_ms);
 /* Whether it is not known yet, also since a start, that the pod is to go still, if it was to. */
 bool evicts_in_doubt(const struct evicts *evicts, const char *pod_uid);
 /* The oldest step, for eviction_step_free(); NULL: nothing is to be done. */

@@ -63,8 +63,9 @@ void devicemgr_taints_doubted(struct devicemgr *mgr, uint64_t now_ms)
 /* An API server that has just started refuses for a while what it knows: its node authorizer waits
  * for no pod that it has yet to hear of. So what was told before stands, and of what was not a
  * refusal is a word only if it is the same some time later, and it was there all the time. */
-static bool is_passing(struct state *state, const char *uid)
+static bool is_passing(struct devicemgr *mgr, const char *uid)
 {
+    struct state *state = &mgr->state;
     bool passing = false;
 
     if (consumers_find(state->tainted.consumers, uid))
@@ -75,6 +76,7 @@ static bool is_passing(struct state *state, const char *uid)
         if (claim->refused_ms <= state->tainted.away_ms) {
             claim->refused_ms = state->now_ms;
             claim->look_again_ms = state->now_ms + CLAIM_LOOK_REFUSED_MS;
+            evicts_look_at(&mgr->evicts, claim->look_again_ms);
         }
         passing |= state->now_ms < claim->refused_ms + CLAIM_LOOK_REFUSED_MS;
     }
@@ -85,7 +87,7 @@ void devicemgr_claim_consumers(struct devicemgr *mgr, uint64_t now_ms, const cha
                                const struct devicemgr_claim_consumers *consumers)
 {
     state_at(&mgr->state, now_ms);
-    if (!consumers && is_passing(&mgr->state, uid))
+    if (!consumers && is_passing(mgr, uid))
         return;
     if (claims_have(&mgr->state.claims, uid)) /* else it is over meanwhile */
         consumers_set(&mgr->state.tainted.consumers, uid, consumers);
