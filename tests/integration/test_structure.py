@@ -258,6 +258,12 @@ def test_no_rule_can_move_a_thing():
     assert " ".join(poison).split() == sorted(movers())
 
 
+def test_what_is_called_like_a_unit_test_is_a_program():
+    """Which there are is told by their names; what several use is called otherwise."""
+    for path in (ROOT / "tests/unit").glob("test_*"):
+        assert path.suffix in (".c", ".cpp") and re.search(r"^int main\(", path.read_text(), re.MULTILINE), path.name
+
+
 def test_rules_end_their_includes_with_rule_h():
     assert {path.name for path in (MANAGER / "rules").glob("*.c")} == {name.rpartition("/")[2] for name in RULES} | {"look.c"}
     for name in RULES:

@@ -12,7 +12,7 @@
 #include "shim/boot_clock.h"
 #include "shim/kubelet/feed.h"
 #include "tests/unit/kubelet_files.h"
-#include "tests/unit/test_plugin_fixture.h"
+#include "tests/unit/plugin_fixture.h"
 
 #define GPU "v.com/gpu"
 #define NULL_DEVICE "v.com/null"

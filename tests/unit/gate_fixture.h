@@ -7,7 +7,7 @@
 
 #include "shim/kubelet/gate.h"
 #include "tests/unit/named_process.h"
-#include "tests/unit/test_wait.h"
+#include "tests/unit/waiting.h"
 
 #define NEVER UINT64_MAX
 

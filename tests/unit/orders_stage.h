@@ -5,7 +5,7 @@
 #define TESTS_UNIT_ORDERS_STAGE_H
 
 #include "shim/cluster/orders.h"
-#include "tests/unit/test_wait.h"
+#include "tests/unit/waiting.h"
 
 /* Embedded in the test's fixture. */
 struct orders_stage {

@@ -1,5 +1,5 @@
 /* shim/bridge/endpoint.c: one resource and a kubelet that does each step when the test says so. */
-#include "tests/unit/test_wait.h"
+#include "tests/unit/waiting.h"
 
 #include <sys/socket.h>
 #include <sys/stat.h>

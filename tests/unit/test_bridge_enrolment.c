@@ -1,6 +1,6 @@
 /* shim/bridge/enrolment.c: what it waits for. What it does with a kubelet is
  * test_bridge_endpoint's. */
-#include "tests/unit/test_wait.h"
+#include "tests/unit/waiting.h"
 
 #include "shim/bridge/enrolment.h"
 

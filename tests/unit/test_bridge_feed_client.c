@@ -1,6 +1,6 @@
 /* shim/bridge/feed_client.c: daemons that come, go, refuse and are slow, each a server of our
  * own. */
-#include "tests/unit/test_wait.h"
+#include "tests/unit/waiting.h"
 
 #include "cri-proto/methods.h"
 #include "shim/bridge/feed_client.h"

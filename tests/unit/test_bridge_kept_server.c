@@ -1,7 +1,7 @@
 /* shim/bridge/kept_server.c, kept_connection.c: a client that goes while nothing more can be
  * written to it, one that holds too much, many that ask for nothing, and a service manager that
  * does not read. */
-#include "tests/unit/test_wait.h"
+#include "tests/unit/waiting.h"
 
 #include <dirent.h>
 #include <errno.h>

@@ -1,5 +1,5 @@
 /* shim/bridge/bridge.c: kubelets that end and begin while nothing of the bridge runs. */
-#include "tests/unit/test_wait.h"
+#include "tests/unit/waiting.h"
 
 #include <errno.h>
 #include <sys/socket.h>

@@ -1,5 +1,5 @@
 /* shim/bridge/kubelet_dir.c: a directory that comes, goes and changes. */
-#include "tests/unit/test_wait.h"
+#include "tests/unit/waiting.h"
 
 #include <fcntl.h>
 #include <sys/resource.h>

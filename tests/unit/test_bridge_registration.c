@@ -1,5 +1,5 @@
 /* shim/bridge/registration.c: kubelets that come, go and are slow, each a server of our own. */
-#include "tests/unit/test_wait.h"
+#include "tests/unit/waiting.h"
 
 #include <sys/socket.h>
 #include <sys/un.h>

@@ -1,5 +1,5 @@
 /* shim/plugins/builtins.c: host nodes found and watched. Symlinks to /dev/null stand for them. */
-#include "tests/unit/test_wait.h"
+#include "tests/unit/waiting.h"
 
 #include <sys/resource.h>
 #include <sys/stat.h>

@@ -1,5 +1,5 @@
 /* shim/kubelet/checkpoint_watch.c: on real files. */
-#include "tests/unit/test_wait.h"
+#include "tests/unit/waiting.h"
 
 #include <errno.h>
 #include <limits.h>

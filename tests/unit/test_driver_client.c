@@ -1,11 +1,11 @@
 /* shim/dra/driver_client.c with a driver in the same process. */
-#include "tests/unit/test_wait.h"
+#include "tests/unit/waiting.h"
 
 #include <unistd.h>
 
 #include "shim/dra/driver_client.h"
 #include "shim/dra/limits.h"
-#include "tests/unit/test_driver_fixture.h"
+#include "tests/unit/driver_fixture.h"
 
 #define INSTANCE 7
 #define SECOND 8

@@ -1,8 +1,8 @@
 /* shim/core/drivers.c: a host whose plugin watcher, DRA drivers and core are real. */
-#include "tests/unit/test_driver_fixture.h"
-#include "tests/unit/test_plugin_fixture.h"
-#include "tests/unit/test_registering.h"
-#include "tests/unit/test_runtime_fixture.h"
+#include "tests/unit/driver_fixture.h"
+#include "tests/unit/plugin_fixture.h"
+#include "tests/unit/registering.h"
+#include "tests/unit/runtime_fixture.h"
 
 #include <sys/stat.h>
 #include <unistd.h>

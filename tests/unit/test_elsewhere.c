@@ -1,6 +1,6 @@
 /* shim/registry/elsewhere.c: drivers that register with the kubelet itself. */
-#include "tests/unit/test_registering.h"
-#include "tests/unit/test_wait.h"
+#include "tests/unit/registering.h"
+#include "tests/unit/waiting.h"
 
 #include <limits.h>
 #include <sys/stat.h>

@@ -1,5 +1,5 @@
 /* shim/events/events.c: events over restarts, disks that do not take them, and who watches. */
-#include "tests/unit/test_wait.h"
+#include "tests/unit/waiting.h"
 
 #include <semaphore.h>
 #include <stdio.h>

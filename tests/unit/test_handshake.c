@@ -1,6 +1,6 @@
 /* shim/registry/handshake.c with a plugin's registration socket. */
-#include "tests/unit/test_registering.h"
-#include "tests/unit/test_wait.h"
+#include "tests/unit/registering.h"
+#include "tests/unit/waiting.h"
 
 #include <fcntl.h>
 #include <sys/socket.h>

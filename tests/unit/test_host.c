@@ -1,7 +1,7 @@
 /* shim/core/: core, checkpoint, plugins, built-in devices and runtime, all real, bound
  * together. */
-#include "tests/unit/test_plugin_fixture.h"
-#include "tests/unit/test_runtime_fixture.h"
+#include "tests/unit/plugin_fixture.h"
+#include "tests/unit/runtime_fixture.h"
 
 #include <errno.h>
 #include <sys/stat.h>

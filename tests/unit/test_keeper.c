@@ -1,7 +1,7 @@
 /* shim/rpc/keeper.c: what fails is tried again, what is gone is made anew. */
 #include "shim/boot_clock.h"
 #include "shim/rpc/keeper.h"
-#include "tests/unit/test_wait.h"
+#include "tests/unit/waiting.h"
 
 #include <errno.h>
 #include <fcntl.h>

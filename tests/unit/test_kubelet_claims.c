@@ -1,6 +1,6 @@
 /* shim/dra/kubelet_claims.c on a real file system. */
-#include "tests/unit/test_rpc_fixture.h"
-#include "tests/unit/test_wait.h"
+#include "tests/unit/rpc_fixture.h"
+#include "tests/unit/waiting.h"
 
 #include <errno.h>
 #include <sys/stat.h>

@@ -1,5 +1,5 @@
 /* shim/registry/kubelet_link.c on a real file system. */
-#include "tests/unit/test_rpc_fixture.h"
+#include "tests/unit/rpc_fixture.h"
 
 #include <dirent.h>
 #include <errno.h>

@@ -1,6 +1,6 @@
 /* shim/runtime/lister.c and listed.c: the runtime's lists, over a real connection that comes and
  * goes. */
-#include "tests/unit/test_runtime_fixture.h"
+#include "tests/unit/runtime_fixture.h"
 
 #include <unistd.h>
 

@@ -1,6 +1,6 @@
 /* shim/plugins/plugin_client.c, and shim/rpc/numbered.c: the shim as a plugin's client,
  * against a real gRPC server. */
-#include "tests/unit/test_plugin_fixture.h"
+#include "tests/unit/plugin_fixture.h"
 
 #include <errno.h>
 #include <sys/socket.h>

@@ -1,6 +1,6 @@
 /* shim/plugins/plugin_socket.c: what is connected to is what was looked at, whoever changes the
  * name in between. */
-#include "tests/unit/test_wait.h"
+#include "tests/unit/waiting.h"
 
 #include <errno.h>
 #include <sys/socket.h>

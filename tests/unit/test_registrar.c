@@ -1,5 +1,5 @@
 /* shim/plugins/registrar.c: the Registration service, called as a plugin does. */
-#include "tests/unit/test_rpc_fixture.h"
+#include "tests/unit/rpc_fixture.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -13,7 +13,7 @@
 #include "shim/plugins/limits.h"
 #include "shim/plugins/registrar.h"
 #include "shim/rpc/rpc.h"
-#include "tests/unit/test_wait.h"
+#include "tests/unit/waiting.h"
 
 struct fixture {
     struct world *world;

@@ -1,6 +1,6 @@
 /* shim/registry/registry.c: plugins that register by a socket in its directory. */
-#include "tests/unit/test_registering.h"
-#include "tests/unit/test_wait.h"
+#include "tests/unit/registering.h"
+#include "tests/unit/waiting.h"
 
 #include <dirent.h>
 #include <sys/stat.h>

@@ -1,5 +1,5 @@
 /* shim/registry/sockets.c on a real file system. */
-#include "tests/unit/test_wait.h"
+#include "tests/unit/waiting.h"
 
 #include <dirent.h>
 #include <dlfcn.h>

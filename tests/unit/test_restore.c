@@ -1,5 +1,5 @@
 /* shim/core/restore.c: a real checkpoint, read by a real worker into a real core. */
-#include "tests/unit/test_plugin_fixture.h"
+#include "tests/unit/plugin_fixture.h"
 
 #include <pthread.h>
 #include <sys/stat.h>

@@ -1,5 +1,5 @@
 /* shim/rpc/call.c: calls, against our own server and against raw bytes. */
-#include "tests/unit/test_rpc_calling.h"
+#include "tests/unit/rpc_calling.h"
 
 #include <unistd.h>
 

@@ -1,5 +1,5 @@
 /* shim/rpc/caller.c: clients whose connection goes wrong, against raw bytes. */
-#include "tests/unit/test_rpc_asked.h"
+#include "tests/unit/rpc_asked.h"
 
 static void garbage_ends_only_its_connection(void **state)
 {

@@ -1,5 +1,5 @@
 /* shim/rpc/channel.c: the client's connection, from its begin to its end. */
-#include "tests/unit/test_rpc_calling.h"
+#include "tests/unit/rpc_calling.h"
 
 #include <sys/un.h>
 #include <unistd.h>

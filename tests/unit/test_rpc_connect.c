@@ -1,5 +1,5 @@
 /* shim/rpc/unix_socket.c: connecting, by path and by an opened file. */
-#include "tests/unit/test_wait.h"
+#include "tests/unit/waiting.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,5 +1,5 @@
 /* shim/rpc: every allocation of ours fails once, and nothing hangs, leaks or crashes. */
-#include "tests/unit/test_rpc_fixture.h"
+#include "tests/unit/rpc_fixture.h"
 
 #include "cri-proto/deviceplugin_v1beta1.pb-c.h"
 #include "shim/rpc/rpc.h"

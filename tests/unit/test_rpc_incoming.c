@@ -1,5 +1,5 @@
 /* shim/rpc/incoming.c: a call against raw bytes; test_rpc_call.c has it with our client. */
-#include "tests/unit/test_rpc_asked.h"
+#include "tests/unit/rpc_asked.h"
 
 #include <errno.h>
 

@@ -1,6 +1,6 @@
 /* shim/rpc/link.c: one connection's life; what both roles do on it has tests of
  * its own. */
-#include "tests/unit/test_rpc_fixture.h"
+#include "tests/unit/rpc_fixture.h"
 
 #include "shim/rpc/link.h"
 

@@ -1,8 +1,8 @@
 /* shim/rpc/numbered.c: calls by number, to a server of ours. */
 #include "cri-proto/deviceplugin_v1beta1.pb-c.h"
 #include "shim/rpc/numbered.h"
-#include "tests/unit/test_rpc_served.h"
-#include "tests/unit/test_wait.h"
+#include "tests/unit/rpc_served.h"
+#include "tests/unit/waiting.h"
 
 #define GONE "nobody is there"
 #define NUMBERS 8

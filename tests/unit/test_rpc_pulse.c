@@ -1,5 +1,5 @@
 /* shim/rpc/pulse.c: peers that answer a PING, that do not, and what came while nobody looked. */
-#include "tests/unit/test_wait.h"
+#include "tests/unit/waiting.h"
 
 #include <time.h>
 

@@ -1,5 +1,5 @@
 /* shim/rpc/resume.c: a stream whose caller is gone, on a connection that was kept open since. */
-#include "tests/unit/test_rpc_calling.h"
+#include "tests/unit/rpc_calling.h"
 
 #include <unistd.h>
 

@@ -1,5 +1,5 @@
 /* shim/rpc/server.c: its socket and its clients, which speak raw bytes. */
-#include "tests/unit/test_rpc_asked.h"
+#include "tests/unit/rpc_asked.h"
 
 #include <sys/stat.h>
 #include <unistd.h>

@@ -9,7 +9,7 @@
 #include "cri-proto/cri_v1.pb-c.h"
 #include "cri-proto/methods.h"
 #include "shim/runtime/stopper.h"
-#include "tests/unit/test_wait.h"
+#include "tests/unit/waiting.h"
 
 #define STOPS_MAX 4
 

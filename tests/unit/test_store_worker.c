@@ -1,5 +1,5 @@
 /* shim/core/store_worker.c: commits off the loop, one at a time, their ends on the loop. */
-#include "tests/unit/test_rpc_fixture.h"
+#include "tests/unit/rpc_fixture.h"
 
 #include <dirent.h>
 #include <signal.h>

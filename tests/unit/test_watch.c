@@ -1,5 +1,5 @@
 /* shim/watch.c on a real file system. */
-#include "tests/unit/test_wait.h"
+#include "tests/unit/waiting.h"
 
 #include <errno.h>
 #include <sys/inotify.h>

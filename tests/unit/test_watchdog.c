@@ -13,9 +13,9 @@
 
 #include <cmocka.h>
 
+#include "rpc_fixture.h"
 #include "shim/service_manager.h"
 #include "shim/watchdog.h"
-#include "test_rpc_fixture.h"
 
 struct fixture {
     struct world *world;

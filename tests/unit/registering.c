@@ -1,4 +1,4 @@
-#include "tests/unit/test_registering.h"
+#include "tests/unit/registering.h"
 
 #include "cri-proto/methods.h"
 #include "cri-proto/pluginregistration_v1.pb-c.h"

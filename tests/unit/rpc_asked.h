@@ -1,11 +1,11 @@
 /*
- * A server of ours (test_rpc_served.h) and a client that says to it, byte by byte, what the test
+ * A server of ours (rpc_served.h) and a client that says to it, byte by byte, what the test
  * chooses.
  */
-#ifndef TESTS_UNIT_TEST_RPC_ASKED_H
-#define TESTS_UNIT_TEST_RPC_ASKED_H
+#ifndef TESTS_UNIT_RPC_ASKED_H
+#define TESTS_UNIT_RPC_ASKED_H
 
-#include "tests/unit/test_rpc_served.h"
+#include "tests/unit/rpc_served.h"
 
 #define END NGHTTP2_FLAG_END_STREAM
 

@@ -1,4 +1,4 @@
-#include "tests/unit/test_rpc_asked.h"
+#include "tests/unit/rpc_asked.h"
 
 const char *const request_fields[] = {":method",
                                       "POST",

@@ -2,14 +2,14 @@
  * A runtime that only lists and tells events: pods and containers as the test sets them, on the
  * project's gRPC server.
  */
-#ifndef TESTS_UNIT_TEST_RUNTIME_FIXTURE_H
-#define TESTS_UNIT_TEST_RUNTIME_FIXTURE_H
+#ifndef TESTS_UNIT_RUNTIME_FIXTURE_H
+#define TESTS_UNIT_RUNTIME_FIXTURE_H
 
 #include <stdbool.h>
 
 #include "cri-proto/cri_v1.pb-c.h"
 #include "shim/rpc/rpc.h"
-#include "tests/unit/test_wait.h"
+#include "tests/unit/waiting.h"
 
 #define RUNTIME_ITEMS_MAX 8
 

@@ -1,10 +1,10 @@
 /*
  * A DRA driver's endpoint in the test's own process, which says and does what a test tells it.
  */
-#ifndef TESTS_UNIT_TEST_DRIVER_FIXTURE_H
-#define TESTS_UNIT_TEST_DRIVER_FIXTURE_H
+#ifndef TESTS_UNIT_DRIVER_FIXTURE_H
+#define TESTS_UNIT_DRIVER_FIXTURE_H
 
-#include "tests/unit/test_rpc_fixture.h"
+#include "tests/unit/rpc_fixture.h"
 
 struct driver {
     struct rpc_server *server;

@@ -1,4 +1,4 @@
-#include "tests/unit/test_plugin_fixture.h"
+#include "tests/unit/plugin_fixture.h"
 
 #include <dirent.h>
 #include <unistd.h>

@@ -2,14 +2,14 @@
  * A device plugin of our own making, on the project's gRPC server, whose every answer the test
  * chooses.
  */
-#ifndef TESTS_UNIT_TEST_PLUGIN_FIXTURE_H
-#define TESTS_UNIT_TEST_PLUGIN_FIXTURE_H
+#ifndef TESTS_UNIT_PLUGIN_FIXTURE_H
+#define TESTS_UNIT_PLUGIN_FIXTURE_H
 
 #include <stdbool.h>
 #include <sys/types.h>
 
 #include "shim/rpc/rpc.h"
-#include "tests/unit/test_wait.h"
+#include "tests/unit/waiting.h"
 
 struct plugin {
     /* set by the test */

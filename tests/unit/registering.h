@@ -1,10 +1,10 @@
 /*
  * A plugin's registration socket, which says and does what a test tells it.
  */
-#ifndef TESTS_UNIT_TEST_REGISTERING_H
-#define TESTS_UNIT_TEST_REGISTERING_H
+#ifndef TESTS_UNIT_REGISTERING_H
+#define TESTS_UNIT_REGISTERING_H
 
-#include "tests/unit/test_rpc_fixture.h"
+#include "tests/unit/rpc_fixture.h"
 
 #define REGISTERING_VERSIONS_MAX 4
 

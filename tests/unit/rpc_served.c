@@ -1,4 +1,4 @@
-#include "tests/unit/test_rpc_served.h"
+#include "tests/unit/rpc_served.h"
 
 #include "cri-proto/deviceplugin_v1beta1.pb-c.h"
 

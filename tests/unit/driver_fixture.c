@@ -1,4 +1,4 @@
-#include "tests/unit/test_driver_fixture.h"
+#include "tests/unit/driver_fixture.h"
 
 #include "cri-proto/dra_health_v1alpha1.pb-c.h"
 #include "cri-proto/dra_v1.pb-c.h"

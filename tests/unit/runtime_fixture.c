@@ -1,4 +1,4 @@
-#include "tests/unit/test_runtime_fixture.h"
+#include "tests/unit/runtime_fixture.h"
 
 #include "cri-proto/methods.h"
 

@@ -1,4 +1,4 @@
-#include "tests/unit/test_rpc_calling.h"
+#include "tests/unit/rpc_calling.h"
 
 #include "cri-proto/deviceplugin_v1beta1.pb-c.h"
 

@@ -4,13 +4,13 @@
  * /test/Twice two, /test/None none; /test/Refuse ends FAILED_PRECONDITION with
  * SERVED_REFUSAL; /test/Take leaves the call to the test.
  */
-#ifndef TESTS_UNIT_TEST_RPC_SERVED_H
-#define TESTS_UNIT_TEST_RPC_SERVED_H
+#ifndef TESTS_UNIT_RPC_SERVED_H
+#define TESTS_UNIT_RPC_SERVED_H
 
 #include <sys/socket.h>
 
 #include "shim/rpc/rpc.h"
-#include "tests/unit/test_rpc_fixture.h"
+#include "tests/unit/rpc_fixture.h"
 
 #define SERVED_REFUSAL "no 100% \xc3\xa4\n"
 

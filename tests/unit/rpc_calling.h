@@ -1,10 +1,10 @@
 /*
- * A client of ours, against our own server (test_rpc_served.h) and against raw bytes.
+ * A client of ours, against our own server (rpc_served.h) and against raw bytes.
  */
-#ifndef TESTS_UNIT_TEST_RPC_CALLING_H
-#define TESTS_UNIT_TEST_RPC_CALLING_H
+#ifndef TESTS_UNIT_RPC_CALLING_H
+#define TESTS_UNIT_RPC_CALLING_H
 
-#include "tests/unit/test_rpc_served.h"
+#include "tests/unit/rpc_served.h"
 
 /* What comes of a call. */
 struct result {

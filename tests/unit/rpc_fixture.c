@@ -1,4 +1,4 @@
-#include "tests/unit/test_rpc_fixture.h"
+#include "tests/unit/rpc_fixture.h"
 
 #include <dirent.h>
 #include <signal.h>

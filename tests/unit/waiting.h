@@ -1,13 +1,13 @@
 /*
- * Waiting for a condition in a test that runs a loop. The guard of the world (test_rpc_fixture.h)
+ * Waiting for a condition in a test that runs a loop. The guard of the world (rpc_fixture.h)
  * ends a test that waits in vain.
  */
-#ifndef TESTS_UNIT_TEST_WAIT_H
-#define TESTS_UNIT_TEST_WAIT_H
+#ifndef TESTS_UNIT_WAITING_H
+#define TESTS_UNIT_WAITING_H
 
 #include <poll.h>
 
-#include "tests/unit/test_rpc_fixture.h"
+#include "tests/unit/rpc_fixture.h"
 
 #define WAIT(world, condition)                                                                     \
     do {                                                                                           \

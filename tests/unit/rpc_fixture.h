@@ -3,8 +3,8 @@
  * a peer that speaks raw bytes. Its teardown fails on a handle that is still
  * open, a descriptor or a file left behind; AddressSanitizer sees the bytes.
  */
-#ifndef TESTS_UNIT_TEST_RPC_FIXTURE_H
-#define TESTS_UNIT_TEST_RPC_FIXTURE_H
+#ifndef TESTS_UNIT_RPC_FIXTURE_H
+#define TESTS_UNIT_RPC_FIXTURE_H
 
 #include <setjmp.h>
 #include <stdarg.h>
