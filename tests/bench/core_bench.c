@@ -513,8 +513,8 @@ static void many_choose(size_t devices)
 
 /* ---- claims ---- */
 
-/* Claim i is of driver i % DRIVERS, of pod i % PODS, and has a device of its own, half of what there
- * is of one counter of its driver's one slice. */
+/* Claim i is of driver i % DRIVERS, of pod i % PODS, and has a device of its own, half of what
+ * there is of one counter of its driver's one slice. */
 static void driver_name(size_t i, char name[32])
 {
     snprintf(name, 32, "d%zu.example.com", i % DRIVERS);
