@@ -245,9 +245,12 @@ def test_each_kubelet_registers_it(bridge, kubelet):
 
 
 def test_a_kubelet_that_refuses_it_is_asked_anew(bridge, kubelet):
-    """Under another name each time, since it puts off what has failed under one."""
+    """Under another name each time, since it puts off what has failed under one; that it tries this one again meanwhile
+    puts nothing off."""
     kubelet.refuses = "not now"
-    bridge.wait_log("the kubelet does not register it: not now", 2)
+    bridge.wait_log("the kubelet does not register it: not now")
+    before = registrations(bridge)
+    wait_until(lambda: registrations(bridge) not in ([], before), "it has another name")
     kubelet.refuses = None
     kubelet.wait_registered(GPU)
 

@@ -1627,7 +1627,7 @@ static void one_refusal_is_no_word(void **state)
     assert_int_equal(settle(w), 0);
 }
 
-/* Nothing is tainted: what else the claim's word is for waits for it, too. Behind it nobody is asked. */
+/* What else that word is for waits for it, too. Behind it nobody is asked. */
 static void who_refuses_is_asked_again_without_a_taint(void **state)
 {
     static const struct devicemgr_claim_consumers consumers = {0};

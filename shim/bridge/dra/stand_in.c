@@ -123,10 +123,14 @@ static void on_get_info(struct kept_call *call, const ProtobufCMessage *request,
     kept_call_answer(call, &info.base);
 }
 
+/* Once: the kubelet tries one that it refuses again by itself, after pauses that grow. */
 static void put_off(struct stand_in *stand_in)
 {
     struct door *door = &stand_in->door;
 
+    if (door->refused)
+        return;
+    door->refused = true;
     door->pause_ms = pause_longer(door->pause_ms, STAND_IN_AGAIN_MS_MIN, STAND_IN_AGAIN_MS_MAX);
     door->again_ms = uv_now(stand_in->world->loop) + door->pause_ms;
 }
@@ -143,11 +147,12 @@ static void on_notify(struct kept_call *call, const ProtobufCMessage *message, v
     else
         log_warning("driver %s: the kubelet does not register it: %s", stand_in->name,
                     status->error);
-    stand_in->door.refused = !status->plugin_registered;
-    if (stand_in->door.refused)
-        put_off(stand_in);
-    else
+    if (status->plugin_registered) {
+        stand_in->door.refused = false;
         stand_in->door.pause_ms = 0;
+    } else {
+        put_off(stand_in);
+    }
     kept_server_set_kept(stand_in->door.server, status->plugin_registered);
     kept_call_answer(call, &none.base);
 }
