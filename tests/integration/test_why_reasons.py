@@ -19,7 +19,7 @@ from hung_workers import HungWorkers
 from kubelet_drivers import claim
 from metrics import scrape
 from plugin import allocate_answer, failing, never
-from protos import cri, dra
+from protos import cri, deviceplugin, dra
 from runtime import Reply
 from scripted_agent import ScriptedAgent
 from shim import ROOT, accepts, locked
@@ -430,9 +430,13 @@ def pod_ended(node):
     return pod, node.refused(pod, node.token("g0"))
 
 
-def cdi_not_read(node):
+def is_containerd(node, version):
     node.runtime.on("Version", lambda _call: Reply((cri.VersionResponse(
-        runtime_name="containerd", runtime_version="1.6.20").SerializeToString(),)))
+        runtime_name="containerd", runtime_version=version).SerializeToString(),)))
+
+
+def cdi_not_read(node):
+    is_containerd(node, "1.6.20")
     node.runtime.on("Status", lambda _call: Reply((cri.StatusResponse(
         info={"config": "{}"}).SerializeToString(),)))
     node.start(devices=())
@@ -440,6 +444,22 @@ def cdi_not_read(node):
     claims = node.claims("c-1")
     pod = node.pod()
     return pod, node.refused(pod, CDI_devices=claims["c-1"])
+
+
+def cdi_unheard(node):
+    """Behind its restart, of what a plugin gives that gives nothing else."""
+    node.start()
+    node.plugin.on_allocate = lambda _request, _context: deviceplugin.AllocateResponse(container_responses=[
+        deviceplugin.ContainerAllocateResponse(cdi_devices=[deviceplugin.CDIDevice(name=f"{GPU}=g0")])])
+    pod = node.pod()
+    node.runtime.stop()
+    is_containerd(node, "1.7.28")
+    node.runtime.on("Status", lambda call: call.over.wait() and Reply())
+    before = len(node.runtime.calls_of("Status"))
+    node.runtime.start()
+    wait_until(lambda: len(node.runtime.calls_of("Status")) > before, "it is asked")
+    node.client.reconnect()
+    return pod, node.refused(pod, node.token())
 
 
 def claim_held(node):
@@ -470,7 +490,7 @@ ROWS = {scenario.__name__.replace("_", "-"): scenario for scenario in (
     too_few_are_healthy, too_few_devices, holder_runs, holder_asked, holder_unknown, holder_created,
     unlisted, unlisted_again, call_queued, call_unanswered, call_failed, answer_too_large, rows_unread, unstored,
     store_failed, devices_cordoned, too_few_are_uncordoned, resource_withdrawn,
-    devices_tainted, too_few_are_untainted, node_shuts_down, pod_ended, cdi_not_read, claim_held)}
+    devices_tainted, too_few_are_untainted, node_shuts_down, pod_ended, cdi_not_read, cdi_unheard, claim_held)}
 
 
 def kinds():
