@@ -2,6 +2,7 @@
 and CSI's registrars, which use the same directory and are the kubelet's."""
 
 import os
+import signal
 import socket
 import stat
 import threading
@@ -274,7 +275,8 @@ def test_device_plugin_that_names_the_kubelets_directory(runtime, shim, client, 
 
 
 def test_what_a_plugin_says_next_is_heard_after_its_restart(directory, shim, registry, closing, make_registrar):
-    """It is dialled once more before it has registered again; its first stream hears the next change."""
+    """It is dialled once more before it has registered again; its first stream hears the next change. The daemon sleeps
+    meanwhile: a dial that meets the server as it ends would be the one."""
     (directory / "p").mkdir()
     plugin = closing(OneChannelPlugin(directory / "p", GPU, ["g0", "g1"]))
     one = make_registrar(registry / "gpu-reg.sock", "DevicePlugin", GPU,
@@ -283,8 +285,10 @@ def test_what_a_plugin_says_next_is_heard_after_its_restart(directory, shim, reg
     one.start()
     one.wait_registered()
     plugin.wait_calls("ListAndWatch")
+    os.kill(shim.pid, signal.SIGSTOP)
     plugin.stop()
     plugin.serve()
+    os.kill(shim.pid, signal.SIGCONT)
     plugin.wait_calls("ListAndWatch", 2)
     shim.wait_log("2 of 2 devices healthy", 2)
     one.stop()
